@@ -1,0 +1,186 @@
+package bed
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"oci-cdi-hook/integration/report"
+)
+
+// Fixed places of a test, so that twins differ in nothing: each is made anew for every container.
+const (
+	SpecDir  = work + "/cdi"
+	StateDir = work + "/state"
+	bundle   = work + "/bundle"
+	roots    = work + "/runtime"
+)
+
+// Bundle is an OCI bundle whose rootfs holds the probe and nothing else.
+type Bundle struct {
+	t      *testing.T
+	Dir    string
+	Rootfs string
+	ID     string
+	Config *specs.Spec
+}
+
+// NewBundle makes one at the fixed place.
+func NewBundle(t *testing.T) *Bundle {
+	t.Helper()
+	b := &Bundle{t: t, Dir: bundle, Rootfs: bundle + "/rootfs", ID: fmt.Sprintf("%s%v", Prefix, current)}
+	b.Config = baseConfig(b.ID)
+	for _, step := range []func() error{
+		func() error { return os.RemoveAll(bundle) },
+		func() error { return os.MkdirAll(b.Rootfs, 0o755) },
+		func() error { return os.MkdirAll(roots, 0o700) },
+		func() error { return os.Link(Tool(toolProbe), filepath.Join(b.Rootfs, "probe")) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// Ask sets the container's process: the probe, with these questions.
+func (b *Bundle) Ask(ask report.Ask) {
+	b.t.Helper()
+	raw, err := json.Marshal(ask)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.Config.Process.Args = []string{"/probe", string(raw)}
+}
+
+// Write puts config.json where a runtime looks for it.
+func (b *Bundle) Write() {
+	b.t.Helper()
+	raw, err := json.MarshalIndent(b.Config, "", " ")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.Dir, "config.json"), raw, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Run runs the container to its end and takes away what a refused one leaves with the runtime.
+func (b *Bundle) Run(r Runtime) Result {
+	b.t.Helper()
+	res := b.Call(r, "run", "--bundle", b.Dir, b.ID)
+	if res.Refused() {
+		b.Delete(r)
+	}
+	return res
+}
+
+// Call runs a command of the runtime with the bundle's own runtime state folder.
+func (b *Bundle) Call(r Runtime, args ...string) Result {
+	b.t.Helper()
+	return Run(b.t, "", r.env, append([]string{r.Path, "--root", roots}, args...)...)
+}
+
+// Delete ends the container, if there is one.
+func (b *Bundle) Delete(r Runtime) {
+	b.t.Helper()
+	b.Call(r, "delete", "--force", b.ID)
+}
+
+// Report runs the container and reads what the probe printed; a refusal ends the test.
+func (b *Bundle) Report(r Runtime) report.Report {
+	b.t.Helper()
+	res := b.Run(r)
+	if res.Refused() {
+		b.t.Fatalf("%s: exit %d: %s", r.Name, res.Code, res.Stderr)
+	}
+	return ReadReport(b.t, res.Stdout)
+}
+
+// ReadReport reads what a probe printed.
+func ReadReport(t *testing.T, printed string) report.Report {
+	t.Helper()
+	var rep report.Report
+	if err := json.Unmarshal([]byte(printed), &rep); err != nil {
+		t.Fatalf("probe printed %q: %v", printed, err)
+	}
+	return rep
+}
+
+// Tree lists what a container left in the rootfs, one line a thing.
+func (b *Bundle) Tree() []string {
+	b.t.Helper()
+	var out []string
+	err := filepath.WalkDir(b.Rootfs, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		line := fmt.Sprintf("rootfs /%s %v %d:%d", strings.TrimPrefix(strings.TrimPrefix(path, b.Rootfs), "/"), info.Mode(), st.Uid, st.Gid)
+		if info.Mode()&fs.ModeDevice != 0 {
+			line += fmt.Sprintf(" %d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev))
+		}
+		if to, err := os.Readlink(path); err == nil {
+			line += " -> " + to
+		}
+		if info.Mode().IsRegular() {
+			line += fmt.Sprintf(" %d bytes", info.Size())
+		}
+		out = append(out, line)
+		return nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+// Traces reads and takes away what vendor hook stand-ins noted.
+func Traces(t *testing.T) []report.Trace {
+	t.Helper()
+	raw, err := os.ReadFile(report.TraceFile)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(report.TraceFile); err != nil {
+		t.Fatal(err)
+	}
+	var out []report.Trace
+	for _, line := range strings.Split(strings.TrimSpace(string(raw)), "\n") {
+		var tr report.Trace
+		if err := json.Unmarshal([]byte(line), &tr); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, tr)
+	}
+	return out
+}
+
+// own gives the rootfs, but not the shared probe, to an id.
+func (b *Bundle) own(id int) {
+	b.t.Helper()
+	err := filepath.WalkDir(b.Rootfs, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() == "probe" {
+			return err
+		}
+		return os.Lchown(path, id, id)
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}

@@ -1,0 +1,65 @@
+package bed
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// AnnotationKey is the key that the tests put their requests under.
+const AnnotationKey = "cdi.k8s.io/x"
+
+// Hook is the path of the program under test.
+func Hook(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("OCI_CDI_HOOK")
+	if path == "" {
+		path = "../bin/oci-cdi-hook"
+	}
+	abs, err := filepath.Abs(path)
+	if err == nil {
+		_, err = os.Stat(abs)
+	}
+	if err != nil {
+		t.Fatalf("build it first, or name it in OCI_CDI_HOOK: %v", err)
+	}
+	return abs
+}
+
+// HookArgs are the arguments of the hook after its name, for a stage, with the tests' own folders.
+func HookArgs(stage string) []string {
+	return []string{stage, "--spec-dir", SpecDir, "--state-dir", StateDir}
+}
+
+// Annotate asks for devices, without anything that would answer.
+func (b *Bundle) Annotate(names ...string) {
+	b.Config.Annotations[AnnotationKey] = strings.Join(names, ",")
+}
+
+// Register makes the runtime call the hook, as an engine would after reading hooks.d.
+func (b *Bundle) Register() {
+	b.t.Helper()
+	b.hooks().CreateRuntime = append(b.hooks().CreateRuntime, b.entry("createRuntime"))
+}
+
+// RegisterPrestart does so at the older stage.
+func (b *Bundle) RegisterPrestart() {
+	b.t.Helper()
+	b.hooks().Prestart = append(b.hooks().Prestart, b.entry("prestart")) //nolint:staticcheck // the old stage is what is tested
+}
+
+func (b *Bundle) entry(stage string) specs.Hook {
+	timeout := 120
+	args := append([]string{"oci-cdi-hook"}, HookArgs(stage)...)
+	return specs.Hook{Path: Hook(b.t), Args: args, Env: []string{"LC_ALL=C"}, Timeout: &timeout}
+}
+
+func (b *Bundle) hooks() *specs.Hooks {
+	if b.Config.Hooks == nil {
+		b.Config.Hooks = &specs.Hooks{}
+	}
+	return b.Config.Hooks
+}

@@ -1,0 +1,49 @@
+package bed
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+	cdi "tags.cncf.io/container-device-interface/specs-go"
+)
+
+// StandIns makes what a spec speaks of and the test has not made itself: nodes that are not fully described, files to mount, vendor
+// hooks.
+func (h *Host) StandIns(spec *cdi.Spec) {
+	h.t.Helper()
+	edits := []cdi.ContainerEdits{spec.ContainerEdits}
+	for _, d := range spec.Devices {
+		edits = append(edits, d.ContainerEdits)
+	}
+	for _, e := range edits {
+		for _, n := range e.DeviceNodes {
+			h.node(n)
+		}
+		for _, m := range e.Mounts {
+			h.File(m.HostPath, "stand-in of "+m.HostPath, 0o644)
+		}
+		for _, hook := range e.Hooks {
+			h.VendorHook(hook.Path)
+		}
+	}
+}
+
+func (h *Host) node(n *cdi.DeviceNode) {
+	h.t.Helper()
+	path := n.HostPath
+	if path == "" {
+		path = n.Path
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return
+	}
+	if n.Major == 0 {
+		h.AnyNode(path, 0o660)
+		return
+	}
+	kind := uint32(unix.S_IFCHR)
+	if n.Type == "b" {
+		kind = unix.S_IFBLK
+	}
+	h.Node(path, kind|0o660, uint32(n.Major), uint32(n.Minor), 0, 0)
+}
