@@ -1,0 +1,84 @@
+# oci-cdi-hook. `make help` lists what there is.
+
+GO      ?= go
+PREFIX  ?= /usr
+DESTDIR ?=
+
+# Outside a checkout, or where git does not trust it, the version is "devel".
+VERSION ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),devel)
+COMMIT  ?= $(or $(shell git rev-parse HEAD 2>/dev/null),unknown)
+
+GOBUILD := CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+BIN     := bin/oci-cdi-hook
+
+hookdir := $(PREFIX)/libexec/oci/hooks.d
+jsondir := $(PREFIX)/share/containers/oci/hooks.d
+hook    := $(hookdir)/oci-cdi-hook
+json    := $(jsondir)/oci-cdi-hook.json
+
+export GO FUZZTIME
+
+.DEFAULT_GOAL := build
+
+.PHONY: help
+help: ## This list
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r t d; do printf '  %-18s %s\n' "$$t" "$$d"; done
+
+# Always run: the go command knows better than make what has changed.
+.PHONY: build
+build: check-go ## The static binary, bin/oci-cdi-hook
+	$(GOBUILD) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/oci-cdi-hook
+
+.PHONY: check-go
+check-go:
+	@hack/check-go.sh
+
+.PHONY: demo
+demo: build ## A container gets a device through the hook: before and after (root)
+	@demo/demo.sh
+
+.PHONY: test
+test: check-go ## All tests; installs what they need (INSTALL=0: only names it)
+	@hack/test.sh all
+
+.PHONY: test-unit
+test-unit: check-go ## Tests of the product's own packages
+	@hack/test.sh unit
+
+.PHONY: test-integration
+test-integration: check-go ## Tests with real runtimes and engines (root)
+	@hack/test.sh integration
+
+.PHONY: lint
+lint: check-go ## golangci-lint, go vet, gofmt, shellcheck
+	@hack/lint.sh
+
+.PHONY: fuzz
+fuzz: check-go ## Every fuzz target for FUZZTIME (1m)
+	@hack/fuzz.sh
+
+.PHONY: bench
+bench: build ## Ratios against an empty program (root)
+	@bench/bench.sh
+
+# The binary goes first: engines drop a hook without a word while its binary is missing. Both appear by rename, so that a container
+# that starts meanwhile sees the old file or the new one.
+.PHONY: install
+install: ## The hook and its hooks.d entry, under $(DESTDIR)$(PREFIX)
+	@test -x $(BIN) || { echo 'install: no $(BIN): run make build first' >&2; exit 1; }
+	install -d -m 0755 '$(DESTDIR)$(hookdir)' '$(DESTDIR)$(jsondir)'
+	install -m 0755 $(BIN) '$(DESTDIR)$(hookdir)/.oci-cdi-hook.new'
+	mv -f '$(DESTDIR)$(hookdir)/.oci-cdi-hook.new' '$(DESTDIR)$(hook)'
+	sed 's|"/usr/libexec/oci/hooks.d/oci-cdi-hook"|"$(hook)"|' oci-hooks.d/oci-cdi-hook.json > '$(DESTDIR)$(jsondir)/.oci-cdi-hook.new'
+	chmod 0644 '$(DESTDIR)$(jsondir)/.oci-cdi-hook.new'
+	mv -f '$(DESTDIR)$(jsondir)/.oci-cdi-hook.new' '$(DESTDIR)$(json)'
+
+.PHONY: uninstall
+uninstall: ## The reverse; the hooks.d entry goes first
+	rm -f '$(DESTDIR)$(json)'
+	rm -f '$(DESTDIR)$(hook)'
+
+.PHONY: clean
+clean: ## Build outputs; caches outside the tree stay
+	rm -rf bin

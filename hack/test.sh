@@ -1,0 +1,51 @@
+#!/bin/bash
+# Runs the tests: test.sh all|unit|integration
+#
+# Packages that integration needs are installed first (see install-test-deps.sh). Without root there are no real containers: the unit tests
+# run and what is left out is said.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+root=$PWD
+
+unit() {
+	echo "== unit tests"
+	"$go" test "$@" ./...
+}
+
+integration() {
+	echo "== integration tests: real runtimes and engines"
+	make --no-print-directory build
+	(cd integration && OCI_CDI_HOOK=$root/bin/oci-cdi-hook "$go" test -count=1 -timeout 60m "$@" ./...)
+}
+
+left_out() {
+	echo "== left out: $1"
+}
+
+mode=${1:?all, unit or integration}
+shift
+case $mode in
+unit)
+	unit "$@"
+	;;
+integration)
+	[ "$(id -u)" = 0 ] || { echo "integration tests make real containers and need root" >&2; exit 1; }
+	hack/install-test-deps.sh test
+	integration "$@"
+	;;
+all)
+	if [ "$(id -u)" != 0 ]; then
+		unit "$@"
+		left_out "integration tests, and unit tests that skipped above: they make real containers, mounts and cgroups and need root"
+		exit 0
+	fi
+	hack/install-test-deps.sh test
+	unit "$@"
+	integration "$@"
+	;;
+*)
+	echo "test.sh: $mode: all, unit or integration" >&2
+	exit 2
+	;;
+esac
