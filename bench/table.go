@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+)
+
+type row struct {
+	name, against string
+	took          time.Duration
+	ratio, limit  float64
+}
+
+type table struct {
+	rows []row
+	note string
+}
+
+var errOver = errors.New("over a limit")
+
+func (t *table) add(name string, took time.Duration, against string, ratio, limit float64) {
+	t.rows = append(t.rows, row{name, against, took, ratio, limit})
+}
+
+// print writes the table and fails where a row is over its limit.
+func (t *table) print(out io.Writer) error {
+	var over error
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "process\tmedian ms\tratio\tto\tlimit\t")
+	for _, r := range t.rows {
+		ratio, limit := "", ""
+		if r.against != "" {
+			ratio = fmt.Sprintf("%.2f", r.ratio)
+		}
+		if r.limit > 0 {
+			limit = fmt.Sprintf("%.3g", r.limit)
+			if r.ratio > r.limit {
+				limit += " OVER"
+				over = errOver
+			}
+		}
+		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%s\t\n", r.name, float64(r.took)/float64(time.Millisecond), ratio, r.against, limit)
+	}
+	fmt.Fprintln(w, t.note)
+	return errors.Join(w.Flush(), over)
+}
