@@ -3,7 +3,8 @@
 #
 # Arguments go to the benchmark, e.g. -containers 10.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+self=$(realpath "$0")
+cd "$(dirname "$self")/.."
 
 if [ "$(id -u)" != 0 ]; then
 	echo "bench: it makes real containers: run it as root" >&2
@@ -11,7 +12,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 if [ -z "${BENCH_INSIDE:-}" ]; then
 	hack/install-test-deps.sh bench
-	BENCH_INSIDE=1 exec unshare --mount --propagation private "$0" "$@"
+	BENCH_INSIDE=1 exec unshare --mount --propagation private "$self" "$@"
 fi
 
 go=${GO:-go}

@@ -3,14 +3,15 @@
 #
 # Needs root, Go, and gcc where neither runc nor crun is on PATH. Everything it makes is in a tmpfs of a mount namespace of its own.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+self=$(realpath "$0")
+cd "$(dirname "$self")/.."
 
 if [ "$(id -u)" != 0 ]; then
 	echo "demo: it makes real containers: run it as root" >&2
 	exit 1
 fi
 if [ "${1:-}" != inside ]; then
-	exec unshare --mount --propagation private "$0" inside
+	exec unshare --mount --propagation private "$self" inside
 fi
 
 go=${GO:-go}
