@@ -111,6 +111,10 @@ func (w *world) bundle(id string, annotations map[string]string, hook oci.Hook) 
 			return "", err
 		}
 	}
+	// Runtimes look for the program at create; it is never started.
+	if err := os.Link(w.path("floor"), filepath.Join(dir, "rootfs", "nothing")); err != nil {
+		return "", err
+	}
 	deny := oci.LinuxDeviceCgroup{Access: "rwm"}
 	config := oci.Spec{
 		Version:     "1.0.2",
