@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"gopkg.in/yaml.v3"
@@ -18,10 +19,12 @@ type row struct {
 	name    string
 	fixture string   // a file of testdata/fixtures, or
 	spec    string   // the text of one
-	devices []string // qualified names; empty: all devices of the spec that are asked for as one are named in the row
+	devices []string // qualified names; empty: v.example/dev=a
 
 	host   func(*bed.Host)   // what must be there beyond the stand-ins that the spec implies
 	bundle func(*bed.Bundle) // edits of both twins' config and rootfs
+	umask  int               // of the runtime, 0 for the tests' own
+	bare   bool              // make no stand-ins: what the spec names is missing
 
 	paths    []string // looked at inside, beyond those that the spec names
 	writable []string
@@ -29,9 +32,26 @@ type row struct {
 
 	// differs is all that may differ: lines of the native report with a "-", lines of the direct one with a "+".
 	differs func(bed.Runtime) []string
-	// refused is a word of the reason where neither way may start a container.
+	// has are lines that the direct report must have, whatever the native one says.
+	has []string
+	// hide drops lines with this beginning from the comparison: has must say what is right there.
+	hide string
+	// warns are words that our log must have; without any the log must be empty.
+	warns []string
+	// alone: there is no native twin, the runtimes here cannot do it.
+	alone bool
+	// refused is a word of our reason for not starting the container.
 	refused string
+	// native says what the reference does where ours is to refuse, or is to start what the reference does not.
+	native func(bed.Runtime) verdict
 }
+
+type verdict bool
+
+const (
+	starts  verdict = true
+	refuses verdict = false
+)
 
 // mode is a way to give devices.
 type mode func(*testing.T, *bed.Bundle, []string) error
@@ -47,10 +67,23 @@ func directly(t *testing.T, b *bed.Bundle, names []string) error {
 	return nil
 }
 
+// ours is the way under test.
+var ours mode = directly
+
+// failing is a container that a hook refuses without having done anything.
+func failing(t *testing.T, b *bed.Bundle, names []string) error {
+	b.Annotate(names...)
+	b.RegisterFailing()
+	return nil
+}
+
 // outcome is what became of one twin.
 type outcome struct {
-	lines  []string
-	reason string // of a refusal
+	lines   []string
+	refused bool
+	reason  string
+	log     string
+	tree    []string // of the rootfs afterwards
 }
 
 func (r row) text(t *testing.T) (name, text string) {
@@ -75,13 +108,19 @@ func (r row) prepare(t *testing.T) []string {
 	if r.host != nil {
 		r.host(h)
 	}
-	h.StandInsFor(path)
+	if !r.bare {
+		h.StandInsFor(path)
+	}
 	return pathsOf(text)
 }
 
 // run starts one twin and writes down all that can be seen of it.
 func (r row) run(t *testing.T, rt bed.Runtime, how mode, targets []string) outcome {
 	t.Helper()
+	names := r.devices
+	if names == nil {
+		names = []string{"v.example/dev=a"}
+	}
 	b := bed.NewBundle(t)
 	ask := report.Ask{Paths: slices.Concat(targets, r.paths, []string{"/dev"}), Writable: r.writable}
 	if r.sweep {
@@ -91,60 +130,98 @@ func (r row) run(t *testing.T, rt bed.Runtime, how mode, targets []string) outco
 	if r.bundle != nil {
 		r.bundle(b)
 	}
-	if err := how(t, b, r.devices); err != nil {
-		return outcome{lines: []string{"refused"}, reason: err.Error()}
+	if err := how(t, b, names); err != nil {
+		return outcome{refused: true, reason: err.Error()}
 	}
 	b.Write()
+	if r.umask != 0 {
+		defer syscall.Umask(syscall.Umask(r.umask))
+	}
 	res := b.Run(rt)
-	out := outcome{reason: res.Stderr}
-	if res.Refused() {
-		out.lines = []string{"refused"}
-		bed.Traces(t)
+	out := outcome{refused: res.Refused(), reason: res.Stderr, log: bed.TakeLog(t), tree: b.Tree()}
+	traces := bed.Traces(t)
+	if out.refused {
 		return out
 	}
 	out.lines = bed.ReadReport(t, res.Stdout).Lines(targets)
-	for i, tr := range bed.Traces(t) {
+	for i, tr := range traces {
 		out.lines = append(out.lines, tr.Lines(i)...)
 	}
-	out.lines = append(out.lines, b.Tree()...)
+	out.lines = append(out.lines, out.tree...)
 	return out
 }
 
 // compare is the parity test of one row on one runtime.
 func (r row) compare(t *testing.T, rt bed.Runtime) {
 	targets := r.prepare(t)
-	native := r.run(t, rt, natively, targets)
-	direct := r.run(t, rt, directly, targets)
+	direct := r.run(t, rt, ours, targets)
 	if r.refused != "" {
-		requireRefusal(t, "natively", native, "")
-		requireRefusal(t, "directly", direct, r.refused)
+		requireRefusal(t, direct, r.refused)
+		requireSame(t, "a refusal leaves in the rootfs", r.run(t, rt, failing, targets).tree, direct.tree, nil)
+	} else {
+		r.requireStarted(t, direct)
+	}
+	if r.alone {
 		return
 	}
-	if isRefusal(native) {
-		t.Fatalf("refused natively: %s", native.reason)
+	native := r.run(t, rt, natively, targets)
+	expected := verdict(r.refused == "")
+	if r.native != nil {
+		expected = r.native(rt)
 	}
-	if isRefusal(direct) {
-		t.Fatalf("refused directly: %s", direct.reason)
+	if native.refused == bool(expected) {
+		t.Errorf("natively refused: %v, expected %v: %s", native.refused, !expected, native.reason)
+	}
+	if native.refused || direct.refused {
+		return
 	}
 	var want []string
 	if r.differs != nil {
 		want = r.differs(rt)
 	}
-	got := report.Diff(native.lines, direct.lines)
-	if d := report.Diff(want, got); len(d) > 0 {
-		t.Errorf("native and direct differ by\n%s\nthat is, against what is expected,\n%s", strings.Join(got, "\n"), strings.Join(d, "\n"))
+	requireSame(t, "native and direct twin", r.shown(native.lines), r.shown(direct.lines), want)
+}
+
+func (r row) requireStarted(t *testing.T, direct outcome) {
+	t.Helper()
+	if direct.refused {
+		t.Fatalf("refused directly: %s", direct.reason)
+	}
+	for _, want := range r.has {
+		if !slices.Contains(direct.lines, want) {
+			t.Errorf("directly there is no line %q in\n%s", want, strings.Join(direct.lines, "\n"))
+		}
+	}
+	for _, word := range r.warns {
+		if !strings.Contains(direct.log, word) {
+			t.Errorf("the log lacks %q: %s", word, direct.log)
+		}
+	}
+	if len(r.warns) == 0 && direct.log != "" {
+		t.Errorf("the log has %s", direct.log)
 	}
 }
 
-func isRefusal(o outcome) bool { return len(o.lines) == 1 && o.lines[0] == "refused" }
+func (r row) shown(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return r.hide != "" && strings.HasPrefix(l, r.hide) })
+}
 
-func requireRefusal(t *testing.T, way string, o outcome, word string) {
+// requireSame compares line by line and allows exactly the differences in want.
+func requireSame(t *testing.T, what string, a, b, want []string) {
 	t.Helper()
-	if !isRefusal(o) {
-		t.Errorf("%s the container started", way)
+	got := report.Diff(a, b)
+	if d := report.Diff(want, got); len(d) > 0 {
+		t.Errorf("%s: they differ by\n%s\nwhich is, against what is expected,\n%s", what, strings.Join(got, "\n"), strings.Join(d, "\n"))
+	}
+}
+
+func requireRefusal(t *testing.T, o outcome, word string) {
+	t.Helper()
+	if !o.refused {
+		t.Errorf("the container started:\n%s", strings.Join(o.lines, "\n"))
 	}
 	if !strings.Contains(o.reason, word) {
-		t.Errorf("%s the reason lacks %q: %s", way, word, o.reason)
+		t.Errorf("the reason lacks %q: %s", word, o.reason)
 	}
 }
 

@@ -7,11 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
-	"golang.org/x/sys/unix"
 
 	"oci-cdi-hook/integration/report"
 )
@@ -22,6 +20,9 @@ const (
 	StateDir = work + "/state"
 	bundle   = work + "/bundle"
 	roots    = work + "/runtime"
+
+	hooksStderr = work + "/hooks.stderr"
+	logFile     = work + "/hook.log"
 )
 
 // Bundle is an OCI bundle whose rootfs holds the probe and nothing else.
@@ -80,7 +81,24 @@ func (b *Bundle) Run(r Runtime) Result {
 	if res.Refused() {
 		b.Delete(r)
 	}
+	res.Stderr += b.hooksSaid()
 	return res
+}
+
+// hooksSaid is what crun wrote of its hooks' stderr; runc shows that itself when one fails.
+func (b *Bundle) hooksSaid() string {
+	b.t.Helper()
+	raw, err := os.ReadFile(hooksStderr)
+	if os.IsNotExist(err) {
+		return ""
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.Remove(hooksStderr); err != nil {
+		b.t.Fatal(err)
+	}
+	return string(raw)
 }
 
 // Call runs a command of the runtime with the bundle's own runtime state folder.
@@ -115,50 +133,18 @@ func ReadReport(t *testing.T, printed string) report.Report {
 	return rep
 }
 
-// Tree lists what a container left in the rootfs, one line a thing.
-func (b *Bundle) Tree() []string {
-	b.t.Helper()
-	var out []string
-	err := filepath.WalkDir(b.Rootfs, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		st := info.Sys().(*syscall.Stat_t)
-		line := fmt.Sprintf("rootfs /%s %v %d:%d", strings.TrimPrefix(strings.TrimPrefix(path, b.Rootfs), "/"), info.Mode(), st.Uid, st.Gid)
-		if info.Mode()&fs.ModeDevice != 0 {
-			line += fmt.Sprintf(" %d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev))
-		}
-		if to, err := os.Readlink(path); err == nil {
-			line += " -> " + to
-		}
-		if info.Mode().IsRegular() {
-			line += fmt.Sprintf(" %d bytes", info.Size())
-		}
-		out = append(out, line)
-		return nil
-	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return out
-}
-
 // Traces reads and takes away what vendor hook stand-ins noted.
 func Traces(t *testing.T) []report.Trace {
 	t.Helper()
 	raw, err := os.ReadFile(report.TraceFile)
-	if os.IsNotExist(err) {
-		return nil
+	if err == nil {
+		err = os.Truncate(report.TraceFile, 0)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(report.TraceFile); err != nil {
-		t.Fatal(err)
+	if len(raw) == 0 {
+		return nil
 	}
 	var out []report.Trace
 	for _, line := range strings.Split(strings.TrimSpace(string(raw)), "\n") {

@@ -17,7 +17,7 @@ func baseConfig(id string) *specs.Spec {
 		},
 		Root:        &specs.Root{Path: "rootfs"},
 		Hostname:    "bed",
-		Annotations: map[string]string{},
+		Annotations: map[string]string{"run.oci.hooks.stderr": hooksStderr},
 		Mounts: []specs.Mount{
 			{Destination: "/proc", Type: "proc", Source: "proc"},
 			{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},

@@ -59,7 +59,7 @@ func freshRun(tools string) error {
 }
 
 // deniedByDefault are nodes of common kernels that the runtimes' own rules deny and that open without harm.
-var deniedByDefault = []string{"fuse", "loop-control", "kmsg", "vsock", "btrfs-control", "userfaultfd", "kvm", "autofs"}
+var deniedByDefault = []string{"fuse", "loop-control", "vsock", "btrfs-control", "userfaultfd", "kvm", "autofs"}
 
 // freshDev builds a /dev without the host's nodes but for harmless ones, so that stand-ins can be put into it.
 func freshDev() error {
@@ -101,6 +101,8 @@ func freshDev() error {
 	return os.Remove(dev)
 }
 
+func mkdev(major, minor uint32) uint64 { return unix.Mkdev(major, minor) }
+
 func makeNode(path string, mode uint32, rdev uint64) error {
 	if err := unix.Mknod(path, mode, int(rdev)); err != nil {
 		return &os.PathError{Op: "mknod", Path: path, Err: err}
@@ -108,12 +110,20 @@ func makeNode(path string, mode uint32, rdev uint64) error {
 	return os.Chmod(path, os.FileMode(mode&0o777))
 }
 
+// lower holds what the overlays lie over, as it was.
+var lower = map[string]*os.Root{}
+
 // overlay lets the tests add libraries, programs and settings to the host as they see it.
 func overlay(names ...string) error {
 	for _, name := range names {
 		if st, err := os.Lstat("/" + name); err != nil || !st.IsDir() {
 			continue // /lib is a link on merged systems
 		}
+		below, err := os.OpenRoot("/" + name)
+		if err != nil {
+			return err
+		}
+		lower[name] = below
 		upper, wd := filepath.Join(home, "over", name), filepath.Join(home, "overwork", name)
 		for _, d := range []string{upper, wd} {
 			if err := os.MkdirAll(d, 0o755); err != nil {

@@ -31,7 +31,23 @@ func Hook(t *testing.T) string {
 
 // HookArgs are the arguments of the hook after its name, for a stage, with the tests' own folders.
 func HookArgs(stage string) []string {
-	return []string{stage, "--spec-dir", SpecDir, "--state-dir", StateDir}
+	return []string{stage, "--spec-dir", SpecDir, "--state-dir", StateDir, "--log-level", "warn", "--log-file", logFile}
+}
+
+// TakeLog reads and takes away what the hook logged.
+func TakeLog(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile(logFile)
+	if os.IsNotExist(err) {
+		return ""
+	}
+	if err == nil {
+		err = os.Remove(logFile)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
 // Annotate asks for devices, without anything that would answer.
@@ -62,4 +78,32 @@ func (b *Bundle) hooks() *specs.Hooks {
 		b.Config.Hooks = &specs.Hooks{}
 	}
 	return b.Config.Hooks
+}
+
+// RegisterFailing makes the runtime call a hook that does nothing but fail.
+func (b *Bundle) RegisterFailing() {
+	b.t.Helper()
+	b.hooks().CreateRuntime = append(b.hooks().CreateRuntime, specs.Hook{Path: Tool(toolHook), Args: []string{"vendorhook", "quiet", "exit=1"}})
+}
+
+// OwnHook gives the config a createContainer hook that has nothing to do with CDI.
+func (b *Bundle) OwnHook(args ...string) {
+	b.t.Helper()
+	b.hooks().CreateContainer = append(b.hooks().CreateContainer, specs.Hook{Path: Tool(toolHook), Args: args, Env: []string{"A=1"}})
+}
+
+// Records are the names in the hook's state folder, but for its lock.
+func Records(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(StateDir)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json") {
+			out = append(out, e.Name())
+		}
+	}
+	return out
 }

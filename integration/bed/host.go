@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"oci-cdi-hook/integration/report"
 )
 
 // Host is what a test adds to the bed: the stand-ins for a vendor's nodes, libraries and programs. All of it goes when the test ends.
@@ -27,6 +29,8 @@ func NewHost(t *testing.T) *Host {
 	}
 	h.Dir(work)
 	h.Dir(SpecDir)
+	// there beforehand and open to all: a hook of a user namespace writes it too
+	h.File(report.TraceFile, "", 0o666)
 	return h
 }
 
@@ -122,4 +126,21 @@ func (h *Host) Mount(source, target, kind string, flags uintptr, data string) {
 			h.t.Error(&os.PathError{Op: "umount", Path: target, Err: err})
 		}
 	})
+}
+
+// Pipe makes a FIFO.
+func (h *Host) Pipe(path string) {
+	h.t.Helper()
+	h.must(unix.Mkfifo(path, 0o660))
+	h.undo(path)
+}
+
+// Socket makes a listening socket's file, without a listener.
+func (h *Host) Socket(path string) {
+	h.t.Helper()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	h.must(err)
+	defer unix.Close(fd)
+	h.must(unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+	h.undo(path)
 }

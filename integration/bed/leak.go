@@ -84,6 +84,9 @@ func (s snapshot) addTree(root string) error {
 		if path == "/dev/pts" || path == "/dev/shm" || path == bin || path == home+"/overwork" {
 			return fs.SkipDir
 		}
+		if d.IsDir() && copiedUp(path) {
+			return nil
+		}
 		info, err := d.Info()
 		if os.IsNotExist(err) {
 			return nil
@@ -95,6 +98,17 @@ func (s snapshot) addTree(root string) error {
 		s[fmt.Sprintf("%s %v %d:%d owner %d:%d", path, info.Mode(), unix.Major(st.Rdev), unix.Minor(st.Rdev), st.Uid, st.Gid)] = true
 		return nil
 	})
+}
+
+// copiedUp tells whether an overlay's folder is only there because something was once made in it.
+func copiedUp(path string) bool {
+	rest, found := strings.CutPrefix(path, home+"/over/")
+	name, rel, _ := strings.Cut(rest, "/")
+	if !found || lower[name] == nil {
+		return false
+	}
+	_, err := lower[name].Lstat(filepath.Join(".", rel))
+	return err == nil
 }
 
 func (s snapshot) addMounts() error {

@@ -51,8 +51,6 @@ func (t Trace) Lines(n int) []string {
 	add("ids %d:%d umask %s caps %s", t.UID, t.GID, t.Umask, t.Caps)
 	add("cgroups %v", t.Cgroups)
 	add("sees dev %s", t.Rootfs)
-	for _, m := range t.Under {
-		add("sees mount %s", m)
-	}
+	add("sees mounts %s", strings.Join(t.Under, " "))
 	return out
 }

@@ -1,5 +1,6 @@
 // Command vendorhook stands in for the hook programs of device vendors. It notes how it was called in report.TraceFile, leaves a
-// mark in the rootfs, and ends as its arguments say: exit=N, stderr=TEXT, sleep=DURATION, rmspec=FILE.
+// mark in the rootfs, and ends as its arguments say: exit=N, stderr=TEXT, sleep=DURATION,
+// hold=FIFO, state=FILE (a copy of the state), quiet (no note, no mark).
 //
 // It does none of what a vendor's program does.
 package main
@@ -10,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -22,9 +24,11 @@ import (
 
 func main() {
 	t := observe()
-	if err := note(t); err != nil {
-		fmt.Fprintln(os.Stderr, "vendorhook:", err)
-		os.Exit(99)
+	if !slices.Contains(os.Args, "quiet") {
+		if err := note(t); err != nil {
+			fmt.Fprintln(os.Stderr, "vendorhook:", err)
+			os.Exit(99)
+		}
 	}
 	os.Exit(obey(os.Args))
 }
@@ -38,12 +42,35 @@ func obey(args []string) int {
 			code, _ = strconv.Atoi(value)
 		case "stderr":
 			fmt.Fprintln(os.Stderr, value)
+		case "hold":
+			hold(value)
 		case "sleep":
 			d, _ := time.ParseDuration(value)
 			time.Sleep(d)
 		}
 	}
 	return code
+}
+
+func saveState(args []string, raw []byte) {
+	for _, a := range args {
+		if path, found := strings.CutPrefix(a, "state="); found {
+			os.WriteFile(path+".new", raw, 0o600)
+			os.Rename(path+".new", path)
+		}
+	}
+}
+
+// hold waits until someone opens and closes the FIFO: the container stays at this hook's moment.
+func hold(fifo string) {
+	f, err := os.Open(fifo)
+	if err == nil {
+		_, err = io.Copy(io.Discard, f)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "vendorhook:", err)
+		os.Exit(99)
+	}
 }
 
 func observe() report.Trace {
@@ -56,9 +83,13 @@ func observe() report.Trace {
 	if err == nil {
 		err = json.Unmarshal(raw, &t.State)
 	}
+	if t.State == nil {
+		t.State = map[string]any{}
+	}
 	if err != nil {
 		t.StateError = fmt.Sprintf("%v in %.80q", err, raw)
 	}
+	saveState(os.Args, raw)
 	t.State["pid"] = describePid(t.State["pid"])
 	t.Container = foreign()
 	t.Cgroups = cgroups()

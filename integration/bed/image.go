@@ -1,0 +1,46 @@
+package bed
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// The image of a bundle: what is in its rootfs beside the probe.
+
+func (b *Bundle) inside(path string) string {
+	b.t.Helper()
+	p := filepath.Join(b.Rootfs, path)
+	b.must(os.MkdirAll(filepath.Dir(p), 0o755))
+	return p
+}
+
+func (b *Bundle) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// File puts a file into the image.
+func (b *Bundle) File(path, content string) {
+	b.t.Helper()
+	b.must(os.WriteFile(b.inside(path), []byte(content), 0o644))
+}
+
+// Folder puts a folder into the image.
+func (b *Bundle) Folder(path string) {
+	b.t.Helper()
+	b.must(os.MkdirAll(b.inside(path), 0o755))
+}
+
+// Link puts a symbolic link into the image.
+func (b *Bundle) Link(path, to string) {
+	b.t.Helper()
+	b.must(os.Symlink(to, b.inside(path)))
+}
+
+// Node puts a device node into the image.
+func (b *Bundle) Node(path string, mode, major, minor uint32) {
+	b.t.Helper()
+	b.must(makeNode(b.inside(path), mode, mkdev(major, minor)))
+}
