@@ -38,13 +38,13 @@ func with(fields map[string]any) func(*testing.T, map[string]any) string {
 				delete(state, k)
 			}
 		}
-		return text(t, state)
+		return marshal(t, state)
 	}
 }
 
-func text(t *testing.T, state map[string]any) string {
+func marshal(t *testing.T, v any) string {
 	t.Helper()
-	raw, err := json.Marshal(state)
+	raw, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +58,12 @@ func just(s string) func(*testing.T, map[string]any) string {
 func TestBadState(t *testing.T) {
 	feedAll(t, []feed{
 		{name: "empty", stdin: just(""), code: failed, words: []string{"state"}},
-		{name: "truncated", stdin: func(t *testing.T, s map[string]any) string { x := text(t, s); return x[:len(x)/2] }, code: failed, words: []string{"state"}},
+		{name: "truncated", stdin: func(t *testing.T, s map[string]any) string { x := marshal(t, s); return x[:len(x)/2] }, code: failed, words: []string{"state"}},
 		{name: "not JSON", stdin: just("id: some"), code: failed, words: []string{"state"}},
 		{name: "a list", stdin: just("[]"), code: failed, words: []string{"state"}},
 		{name: "null", stdin: just("null"), code: failed, words: []string{"state"}},
 		{name: "huge", stdin: just(strings.Repeat(" ", 64<<20) + "{}"), code: failed, words: []string{"state"}},
-		{name: "more than one", stdin: func(t *testing.T, s map[string]any) string { return text(t, s) + text(t, s) }, code: failed, words: []string{"state"}},
+		{name: "more than one", stdin: func(t *testing.T, s map[string]any) string { return marshal(t, s) + marshal(t, s) }, code: failed, words: []string{"state"}},
 
 		{name: "pid is text", stdin: with(map[string]any{"pid": "12"}), code: failed, words: []string{"pid"}},
 		{name: "no pid", stdin: with(map[string]any{"pid": nil}), code: failed, words: []string{"pid"}},
@@ -123,14 +123,7 @@ func feedAll(t *testing.T, feeds []feed) {
 }
 
 func (f feed) run(t *testing.T, held *bed.Held) {
-	raw, err := json.Marshal(held.State)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var state map[string]any
-	if err := json.Unmarshal(raw, &state); err != nil {
-		t.Fatal(err)
-	}
+	state := asMap(t, held.State)
 	args := bed.HookArgs("createRuntime")
 	if f.args != nil {
 		args = slices.Concat(f.args, args[1:])
@@ -141,6 +134,15 @@ func (f feed) run(t *testing.T, held *bed.Held) {
 	requireSame(t, "the container before and after", before, held.View(), nil)
 	bed.TakeLog(t)
 	requireNoRecord(t)
+}
+
+func asMap(t *testing.T, state any) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal([]byte(marshal(t, state)), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // requireLine checks the exit code and that stderr is one line which names all the items.

@@ -37,18 +37,22 @@ type Bundle struct {
 // NewBundle makes one at the fixed place.
 func NewBundle(t *testing.T) *Bundle {
 	t.Helper()
-	b := &Bundle{t: t, Dir: bundle, Rootfs: bundle + "/rootfs", ID: fmt.Sprintf("%s%v", Prefix, current)}
-	b.Config = baseConfig(b.ID)
-	for _, step := range []func() error{
-		func() error { return os.RemoveAll(bundle) },
-		func() error { return os.MkdirAll(b.Rootfs, 0o755) },
-		func() error { return os.MkdirAll(roots, 0o700) },
-		func() error { return os.Link(Tool(toolProbe), filepath.Join(b.Rootfs, "probe")) },
-	} {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return newBundle(t, bundle, fmt.Sprintf("%s%v", Prefix, current))
+}
+
+// NewBundleBeside makes another, for a container that the first one has nothing to do with.
+func NewBundleBeside(t *testing.T) *Bundle {
+	t.Helper()
+	return newBundle(t, bundle+"-beside", fmt.Sprintf("%s%v-beside", Prefix, current))
+}
+
+func newBundle(t *testing.T, dir, id string) *Bundle {
+	t.Helper()
+	b := &Bundle{t: t, Dir: dir, Rootfs: dir + "/rootfs", ID: id, Config: baseConfig(id)}
+	b.must(os.RemoveAll(dir))
+	b.must(os.MkdirAll(b.Rootfs, 0o755))
+	b.must(os.MkdirAll(roots, 0o700))
+	b.must(os.Link(Tool(toolProbe), filepath.Join(b.Rootfs, "probe")))
 	return b
 }
 
