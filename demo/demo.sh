@@ -15,7 +15,7 @@ if [ "${1:-}" != inside ]; then
 fi
 
 go=${GO:-go}
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/oci-cdi-hook
+cache=${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/oci-cdi-hook
 hook=$PWD/bin/oci-cdi-hook
 work=$(mktemp -d)
 id=oci-cdi-hook-demo-$$

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
 version=v2.15.0
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/oci-cdi-hook
+cache=${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/oci-cdi-hook
 # The compiler is part of the name: golangci-lint refuses code of a Go newer than the one that built it.
 bin=$cache/bin/golangci-lint-$version-$("$go" env GOVERSION)
 
