@@ -83,7 +83,7 @@ func asks(key string, prefixes []string, container string) bool {
 
 // malformed returns why unsafeName is no qualified name, in one line.
 func malformed(unsafeName string, err error) string {
-	const form = "no qualified device name (vendor/class=name)"
+	const form = "not of the form vendor/class=name"
 	switch {
 	case unsafeName == "":
 		return form + ": empty"

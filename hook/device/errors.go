@@ -110,7 +110,7 @@ func (i RequestItem) String() string {
 	}
 	fmt.Fprintf(&b, "device %s: %s", shown(i.Name), i.Reason)
 	if len(i.Near) > 0 {
-		fmt.Fprintf(&b, ", did you mean %s?", strings.Join(i.Near, " or "))
+		fmt.Fprintf(&b, ", did you mean %s?", joinWord(i.Near, " or "))
 	}
 	return b.String()
 }

@@ -21,11 +21,16 @@ type NodeError struct {
 
 // Error returns one bounded, printable line with every node.
 func (e *HostError) Error() string {
-	var nodes []string
-	for _, n := range e.Nodes {
-		nodes = append(nodes, n.Error())
+	var groups []string
+	for i := 0; i < len(e.Nodes); {
+		n := 1
+		for i+n < len(e.Nodes) && e.Nodes[i].isLike(e.Nodes[i+n]) {
+			n++
+		}
+		groups = append(groups, e.Nodes[i].text(e.Nodes[i+1:i+n]...))
+		i += n
 	}
-	return oneLine(joinBounded(nodes), maxLine)
+	return oneLine(joinBounded(groups), maxLine)
 }
 
 // Unwrap returns the reasons.
@@ -38,9 +43,23 @@ func (e *HostError) Unwrap() []error {
 }
 
 // Error returns host path, reason, device and spec file.
-func (e NodeError) Error() string {
+func (e NodeError) Error() string { return e.text() }
+
+// isLike reports whether the nodes share all that is said but their path.
+func (e NodeError) isLike(o NodeError) bool {
+	return e.Origin == o.Origin && e.reason() == o.reason()
+}
+
+func (e NodeError) text(more ...NodeError) string {
+	paths := []string{shown(e.HostPath)}
+	for _, n := range more[:min(len(more), maxItems)] {
+		paths = append(paths, shown(n.HostPath))
+	}
+	if len(more) > maxItems {
+		paths = append(paths, fmt.Sprintf("%d more", len(more)-maxItems))
+	}
 	return fmt.Sprintf("host device node %s: %s (device %s of spec %s)",
-		shown(e.HostPath), oneLine(e.reason(), maxReason), shown(e.Device), shown(e.SpecPath))
+		joinWord(paths, " and "), oneLine(e.reason(), maxReason), shown(e.Device), shown(e.SpecPath))
 }
 
 // Unwrap returns the library's error.

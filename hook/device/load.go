@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,10 @@ func load(raw rawSpec) (spec *loadedSpec, err error) {
 // withoutPath drops the descriptor's path from an error of the library; the
 // file's own path stands beside it wherever it is shown.
 func withoutPath(err error, fdPath string) error {
+	var pathErr *os.PathError
+	if errors.As(err, &pathErr) {
+		return fmt.Errorf("%s through /proc/self/fd: %w", pathErr.Op, pathErr.Err)
+	}
 	for strings.Contains(err.Error(), fdPath) {
 		inner := errors.Unwrap(err)
 		if inner == nil {

@@ -30,7 +30,8 @@ func near(name string, known []string) []string {
 		if len(device) > maxNearName {
 			continue
 		}
-		if d := distance(wanted, device); d <= 1+len(wanted)/3 {
+		d := distance(wanted, device)
+		if d <= 1+len(wanted)/3 || isTail(wanted, device) {
 			candidates = append(candidates, candidate{k, d})
 		}
 	}
@@ -40,6 +41,12 @@ func near(name string, known []string) []string {
 		names = append(names, c.name)
 	}
 	return names
+}
+
+// isTail reports whether one name is the other with something put before it,
+// as in 0 for gpu0.
+func isTail(a, b string) bool {
+	return strings.HasSuffix(a, b) || strings.HasSuffix(b, a)
 }
 
 // distance is the Levenshtein distance of two names without regard to case.

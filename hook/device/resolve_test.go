@@ -156,16 +156,17 @@ func TestNearNames(t *testing.T) {
 	dir := writeSpecs(t, map[string]string{"a.yaml": specFor("a", "gpu0", "gpu1", "all", "GPU-0000-1111", "GPU-0000-2222", "zzzzzzzz")})
 	r := Registry{Dirs: []string{dir}}
 	for name, want := range map[string][]string{
-		"gpu=0": nil, // malformed, checked below
-		"gpu":   {"v.example/dev=gpu0", "v.example/dev=gpu1"},
-		"0":     nil,
-		"al":    {"v.example/dev=all"},
+		"gpu=0":         nil, // malformed, checked below
+		"gpu":           {"v.example/dev=gpu0", "v.example/dev=gpu1"},
+		"0":             {"v.example/dev=gpu0"},
+		"gpu-all":       {"v.example/dev=all"},
+		"al":            {"v.example/dev=all"},
 		"GPU-0000-1112": {"v.example/dev=GPU-0000-1111", "v.example/dev=GPU-0000-2222"},
 	} {
 		e := refused(t, r, "v.example/dev="+name)
 		wantEqual(t, name, e.Items[0].Near, want)
 	}
-	wantIn(t, refused(t, r, "v.example/dev=gpu=0").Error(), "no qualified device name")
+	wantIn(t, refused(t, r, "v.example/dev=gpu=0").Error(), "not of the form vendor/class=name")
 	wantIn(t, refused(t, r, "v.example/dev=qqqqqqqq").Error(), "not among the 6 devices of kind v.example/dev")
 }
 

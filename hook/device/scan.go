@@ -123,7 +123,7 @@ func openRegular(dirfd int, name, path string) (int, error) {
 // read reads the whole file into the scanner's buffer.
 func (s *scanner) read(fd int, path string) ([]byte, error) {
 	if s.buf == nil {
-		s.buf = make([]byte, 64<<10)
+		s.buf = make([]byte, 16<<10)
 	}
 	n := 0
 	for {

@@ -114,13 +114,14 @@ func joinPaths(specs []*loadedSpec) string {
 	for _, spec := range specs {
 		paths = append(paths, shown(spec.path))
 	}
-	return joinAnd(paths)
+	return joinWord(paths, " and ")
 }
 
-func joinAnd(items []string) string {
+// joinWord joins with commas, and with word before the last item.
+func joinWord(items []string, word string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")
 	}
 	last := len(items) - 1
-	return strings.Join(items[:last], ", ") + " and " + items[last]
+	return strings.Join(items[:last], ", ") + word + items[last]
 }
