@@ -231,3 +231,36 @@ func TestNativeKeepsOrigins(t *testing.T) {
 		t.Errorf("origins %v, mounts %+v", origins, n.Mounts)
 	}
 }
+
+func TestNativeOverlappingDevices(t *testing.T) {
+	r := Registry{Dirs: []string{"testdata/fixtures"}}
+	for _, names := range [][]string{
+		{"amd.com/gpu=0", "amd.com/gpu=1"},
+		{"amd.com/gpu=all", "amd.com/gpu=0", "amd.com/gpu=0"},
+	} {
+		n, err := mustResolve(t, r, names...).Native(Container{UID: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths, rules := map[string]int{}, map[string]int{}
+		for _, node := range n.Nodes {
+			paths[node.Path]++
+		}
+		for _, rule := range n.Rules {
+			rules[rule.text()]++
+		}
+		for text, count := range paths {
+			if count != 1 {
+				t.Errorf("%q: node %s %d times", names, text, count)
+			}
+		}
+		for text, count := range rules {
+			if count != 1 {
+				t.Errorf("%q: rule %s %d times", names, text, count)
+			}
+		}
+		if paths["/dev/kfd"] != 1 || rules["c 234:0 rwm"] != 1 {
+			t.Errorf("%q: nodes %v, rules %v", names, paths, rules)
+		}
+	}
+}
