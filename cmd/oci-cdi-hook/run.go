@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oci-cdi-hook/hook"
+)
+
+// Exit codes.
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitRefused = 3
+)
+
+// usageError is a command line that makes no sense.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) ExitCode() int { return exitUsage }
+
+// run is the program: it returns the exit code and lets no panic out.
+func run(args []string, s streams) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			code = exitFailed
+			complain(s, fmt.Errorf("internal error: %v", r))
+		}
+	}()
+	root := newRoot(args, s)
+	root.SetArgs(args)
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	if err := root.Execute(); err != nil {
+		complain(s, err)
+		return exitCode(err)
+	}
+	return exitDone
+}
+
+// exitCode asks the error: packages mark what a caller has to tell apart.
+func exitCode(err error) int {
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode()
+	}
+	return exitFailed
+}
+
+// complain prints an error as one line. Joined errors become its parts.
+func complain(s streams, err error) {
+	lines := strings.FieldsFunc(err.Error(), func(c rune) bool { return c == '\n' || c == '\r' })
+	fmt.Fprintln(s.err, "oci-cdi-hook:", strings.Join(lines, "; "))
+}
+
+// newRoot builds the commands; for a stage, which is a container's start, no more than
+// that one.
+func newRoot(args []string, s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "oci-cdi-hook",
+		Short: "An OCI hook that gives containers their CDI devices",
+		Long: `An OCI hook that gives a container the CDI devices its annotations ask for.
+
+Engines run it by itself, from hooks.d. People use it to see what there is (list) and
+what would be done (plan).`,
+		Version:           version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Args:              cobra.NoArgs,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_ = cmd.Help()
+			return usageError{errors.New("a verb is missing")}
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	if len(args) > 0 && isStage(args[0]) {
+		root.AddCommand(stageCommand(args[0], s))
+		return root
+	}
+	if len(args) > 0 && args[0] == hook.ExecVerb {
+		root.AddCommand(execCommand())
+		return root
+	}
+	for _, name := range stages {
+		root.AddCommand(stageCommand(name, s))
+	}
+	root.AddCommand(listCommand(s), planCommand(s), versionCommand(s))
+	return root
+}
+
+// exactly wraps cobra's argument checks into usage errors.
+func wantArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// execCommand is the second half of running a vendor's hook in a user namespace. It is
+// not for users.
+func execCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: hook.ExecVerb, Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error { return hook.ExecVendorHook(args) },
+	}
+}
+
+func versionCommand(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: wantArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(s.out, "oci-cdi-hook %s (commit %s)\n", version, commit)
+			return err
+		},
+	}
+}

@@ -1,0 +1,144 @@
+// Package hook runs the stages: it finds the container, resolves what it asks for, plans,
+// checks, writes the journal, applies, and on failure undoes. It is the only place that
+// joins a plan to the mounts and cgroups packages.
+//
+// It prints nothing and ends no process: errors and warnings are values. A vendor's hook
+// that has run is not undone, and nothing is done for a container that a runtime restores
+// from a checkpoint.
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"oci-cdi-hook/hook/device"
+	"oci-cdi-hook/hook/oci"
+	"oci-cdi-hook/hook/plan"
+	"oci-cdi-hook/hook/record"
+)
+
+// Settings are what the user of a host decides.
+type Settings struct {
+	SpecDirs           []string
+	AnnotationPrefixes []string
+	StateDir           string
+	// Deadline bounds a stage: then vendors' hooks are ended and all is undone, before
+	// the engine kills this process and the undo with it.
+	Deadline time.Duration
+	// IgnoreEnv lists variables whose absence is not worth a warning.
+	IgnoreEnv []string
+}
+
+// Defaults are the settings of a host that sets nothing.
+func Defaults() Settings {
+	return Settings{
+		SpecDirs:           []string{"/etc/cdi", "/var/run/cdi"},
+		AnnotationPrefixes: []string{device.DefaultPrefix},
+		StateDir:           "/run/oci-cdi-hook",
+		Deadline:           100 * time.Second,
+		IgnoreEnv:          []string{"NVIDIA_VISIBLE_DEVICES=void"},
+	}
+}
+
+// Outcome is what a stage has done.
+type Outcome struct {
+	ContainerID string
+	Plan        *plan.Plan // nil where nothing was asked
+	// Already says that an earlier run had done everything.
+	Already  bool
+	Warnings []string
+}
+
+// containerNameKey is where the kubelet, through the CRI, puts a container's name.
+const containerNameKey = "io.kubernetes.container.name"
+
+// Direct is the stage createRuntime, and prestart: it gives the container whose state is
+// on stdin the devices that its annotations ask for.
+func Direct(ctx context.Context, s Settings, stdin io.Reader) (*Outcome, error) {
+	state, err := oci.ReadState(stdin)
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{ContainerID: state.ID}
+	names, err := device.Requested(state.Annotations, s.AnnotationPrefixes, state.Annotations[containerNameKey])
+	if err != nil || len(names) == 0 {
+		return out, err
+	}
+	if s.Deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.Deadline, fmt.Errorf("deadline of %v passed", s.Deadline))
+		defer cancel()
+	}
+	c, err := oci.Find(state)
+	if err != nil {
+		return out, err
+	}
+	defer c.Close()
+	if out.Plan, err = planFor(s, c, names); err != nil {
+		return out, err
+	}
+	out.Warnings = warnings(out.Plan)
+	d := direct{settings: s, container: c, plan: out.Plan}
+	out.Already, err = d.run(ctx)
+	return out, err
+}
+
+// planFor resolves names and plans them for a container.
+func planFor(s Settings, c *oci.Container, names []string) (*plan.Plan, error) {
+	return PlanNames(s, names, PlanContainer{
+		Config: c.Config, UserNamespace: c.UserNamespace, CanEnterUserNamespace: haveNsenter(),
+	})
+}
+
+func warnings(p *plan.Plan) []string {
+	all := p.Warnings
+	for _, u := range p.Unsupported {
+		if !u.Quiet {
+			all = append(all, "left out: "+u.String())
+		}
+	}
+	return all
+}
+
+// direct is one run of direct mode for one container.
+type direct struct {
+	settings  Settings
+	container *oci.Container
+	plan      *plan.Plan
+	entry     *record.Entry
+}
+
+func (d *direct) run(ctx context.Context) (already bool, err error) {
+	dir, err := record.OpenDir(d.settings.StateDir)
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	if d.entry, err = dir.Lock(d.container.ID, d.container.Bundle); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, d.entry.Unlock()) }()
+	if already, err = d.settlePast(); already || err != nil {
+		return already, err
+	}
+	work, err := d.prepare()
+	if err != nil {
+		return false, err
+	}
+	defer work.close()
+	if err := d.journal(work, false); err != nil {
+		return false, err
+	}
+	undo, err := work.apply(ctx)
+	if err == nil {
+		err = d.journal(work, true)
+	}
+	if err != nil {
+		// A record that cannot be removed is swept when the container is gone.
+		return false, errors.Join(err, undo.run(), d.entry.Remove())
+	}
+	return false, nil
+}

@@ -1,0 +1,136 @@
+package hook
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"oci-cdi-hook/hook/oci"
+	"oci-cdi-hook/hook/record"
+	"oci-cdi-hook/mounts"
+)
+
+// settlePast deals with what earlier runs left: the same work done already for the same
+// process, an interrupted run of this container, and those of others.
+func (d *direct) settlePast() (already bool, err error) {
+	old, err := d.entry.Read()
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return false, err
+	case d.isThisRun(old):
+		if old.Done && slices.Equal(old.Devices, d.plan.Devices) {
+			return true, nil
+		}
+	default:
+		if err := d.sweep(old); err != nil {
+			return false, err
+		}
+		if err := d.entry.Remove(); err != nil {
+			return false, err
+		}
+	}
+	// What is left of others is no reason to refuse this container.
+	_ = d.entry.Sweep(func(r *record.Record) bool {
+		return isGone(r) && d.sweep(r) == nil
+	})
+	return false, nil
+}
+
+func (d *direct) isThisRun(r *record.Record) bool {
+	boot, err := oci.BootID()
+	p := d.container.Process
+	return err == nil && r.BootID == boot && r.Pid == p.Pid && r.StartTime == p.StartTime
+}
+
+// isGone tells whether the container of a record has ended.
+func isGone(r *record.Record) bool {
+	boot, err := oci.BootID()
+	if err != nil {
+		return false
+	}
+	if r.BootID != boot {
+		return true
+	}
+	p, err := oci.OpenProcess(r.Pid)
+	if err != nil {
+		return errors.Is(err, unix.ESRCH)
+	}
+	defer p.Close()
+	return p.StartTime != r.StartTime
+}
+
+// sweep removes what an interrupted run left in a root file system. What a finished run
+// made stays there, as what a runtime makes does.
+func (d *direct) sweep(r *record.Record) error {
+	if r.Done || len(r.Missing) == 0 {
+		return nil
+	}
+	dir, err := os.OpenFile(r.Root, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	root, err := mounts.NewRoot(dir, hostMountinfo)
+	if err != nil {
+		return errors.Join(err, dir.Close())
+	}
+	defer root.Close()
+	root.Keep = func(path string) bool { return d.inUse(r, path) }
+	return root.RemoveLeftovers(leftovers(r))
+}
+
+func hostMountinfo() ([]byte, error) { return os.ReadFile("/proc/self/mountinfo") }
+
+// leftovers lists what the record's run may have made.
+func leftovers(r *record.Record) []mounts.Leftover {
+	var all []mounts.Leftover
+	for _, m := range r.Missing {
+		l := mounts.Leftover{UnsafePath: m.Path}
+		if m.Type != "" {
+			l.Node = &mounts.Node{UnsafePath: m.Path, Type: m.Type[0], Major: m.Major, Minor: m.Minor}
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// inUse tells whether another container that shares the root has something at or below
+// a path.
+func (d *direct) inUse(self *record.Record, path string) bool {
+	used := false
+	err := d.entry.Others(func(r *record.Record) {
+		if r.Root != self.Root || r.ID == self.ID && r.Bundle == self.Bundle || isGone(r) {
+			return
+		}
+		used = used || slices.ContainsFunc(r.Targets, func(t string) bool {
+			return t == path || strings.HasPrefix(t, strings.TrimSuffix(path, "/")+"/")
+		})
+	})
+	return used || err != nil
+}
+
+// journal writes what is going to be done, or that it was.
+func (d *direct) journal(w *work, done bool) error {
+	boot, err := oci.BootID()
+	if err != nil {
+		return err
+	}
+	actions, err := json.Marshal(d.plan.Actions)
+	if err != nil {
+		return err
+	}
+	p := d.container.Process
+	return d.entry.Write(&record.Record{
+		ID: d.container.ID, Bundle: d.container.Bundle,
+		Pid: p.Pid, StartTime: p.StartTime, BootID: boot,
+		Done: done, Devices: d.plan.Devices,
+		Root: d.container.RootPath, Targets: w.targets, Missing: w.missing, Actions: actions,
+	})
+}

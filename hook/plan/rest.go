@@ -1,0 +1,163 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	oci "github.com/opencontainers/runtime-spec/specs-go"
+
+	"oci-cdi-hook/hook/device"
+)
+
+// Hook stages (runtime-spec, config.md).
+const (
+	StagePrestart        = "prestart"
+	StageCreateRuntime   = "createRuntime"
+	StageCreateContainer = "createContainer"
+	StageStartContainer  = "startContainer"
+	StagePoststart       = "poststart"
+	StagePoststop        = "poststop"
+)
+
+// hooks adds the vendors' hooks in the order in which a runtime runs them.
+func (b *builder) hooks(all []device.Hook) {
+	for _, stage := range []string{StagePrestart, StageCreateRuntime, StageCreateContainer} {
+		for _, h := range all {
+			if h.Stage == stage {
+				b.hook(h)
+			}
+		}
+	}
+	for _, h := range all {
+		switch h.Stage {
+		case StageStartContainer:
+			b.missingHook(h, "it runs in the container after this hook, from the config that the runtime has read")
+		case StagePoststart, StagePoststop:
+			b.missingHook(h, "this program has no entry for that stage")
+		}
+	}
+}
+
+func (b *builder) hook(h device.Hook) {
+	a := Action{Kind: KindHook, Origin: origin(h.Origin), Hook: &Hook{
+		Stage: h.Stage, Path: h.Path, Args: append([]string{}, h.Args...), Env: append([]string{}, h.Env...), Timeout: h.Timeout,
+	}}
+	a.Satisfied = b.hasHook(h)
+	if h.Stage == StageCreateContainer && !a.Satisfied && b.c.UserNamespace && !b.c.CanEnterUserNamespace {
+		b.leaveOut("hooks", h.Stage+" "+h.Path, h.Origin, "the host has no nsenter to enter the container's user namespace")
+		return
+	}
+	b.add(a)
+}
+
+func (b *builder) missingHook(h device.Hook, reason string) {
+	if !b.hasHook(h) {
+		b.leaveOut("hooks", h.Stage+" "+h.Path, h.Origin, reason)
+	}
+}
+
+// hasHook tells whether config.json has the same hook: by stage, path, args and env.
+func (b *builder) hasHook(h device.Hook) bool {
+	if b.c.Config.Hooks == nil {
+		return false
+	}
+	return slices.ContainsFunc(hooksOf(b.c.Config.Hooks, h.Stage), func(have oci.Hook) bool {
+		return have.Path == h.Path && slices.Equal(have.Args, h.Args) && slices.Equal(have.Env, h.Env)
+	})
+}
+
+func hooksOf(all *oci.Hooks, stage string) []oci.Hook {
+	switch stage {
+	case StagePrestart:
+		return all.Prestart //nolint:staticcheck // deprecated, and still in use
+	case StageCreateRuntime:
+		return all.CreateRuntime
+	case StageCreateContainer:
+		return all.CreateContainer
+	case StageStartContainer:
+		return all.StartContainer
+	case StagePoststart:
+		return all.Poststart
+	case StagePoststop:
+		return all.Poststop
+	}
+	return nil
+}
+
+// rest sorts out the edits that only the runtime can make.
+func (b *builder) rest(n *device.Native) {
+	for _, e := range n.Env {
+		if !b.hasEnv(e.Entry) {
+			b.leaveOut("env", e.Entry, e.Origin, "the environment is fixed before a hook runs")
+		}
+	}
+	for _, g := range n.GIDs {
+		if !b.hasGID(g.GID) {
+			b.leaveOut("additionalGids", fmt.Sprint(g.GID), g.Origin, "the groups are fixed before a hook runs")
+		}
+	}
+	for _, d := range n.NetDevices {
+		if !b.hasNetDevice(d) {
+			b.leaveOut("netDevices", d.HostName+" as "+d.Name, d.Origin, "not done by this program")
+		}
+	}
+	if r := n.IntelRdt; r != nil {
+		if l := b.c.Config.Linux; l == nil || l.IntelRdt == nil || !reflect.DeepEqual(*l.IntelRdt, r.LinuxIntelRdt) {
+			b.leaveOut("intelRdt", r.ClosID, r.Origin, "not done by this program")
+		}
+	}
+}
+
+func (b *builder) hasEnv(entry string) bool {
+	if b.c.Config.Process == nil {
+		return false
+	}
+	name, _, _ := strings.Cut(entry, "=")
+	for _, have := range slices.Backward(b.c.Config.Process.Env) {
+		if strings.HasPrefix(have, name+"=") {
+			return have == entry
+		}
+	}
+	return false
+}
+
+func (b *builder) hasGID(gid uint32) bool {
+	p := b.c.Config.Process
+	return p != nil && (p.User.GID == gid || slices.Contains(p.User.AdditionalGids, gid))
+}
+
+func (b *builder) hasNetDevice(d device.NetDevice) bool {
+	l := b.c.Config.Linux
+	if l == nil {
+		return false
+	}
+	have, ok := l.NetDevices[d.HostName]
+	return ok && have.Name == d.Name
+}
+
+// warnOptions tells of option words that do less than they seem to.
+func (b *builder) warnOptions(a Action) {
+	warn := func(text string) {
+		b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf("mount on %s: %s (%s)", a.Mount.Target, text, a.Origin))
+	}
+	if slices.Contains(a.Mount.Options, "rbind") && slices.Contains(a.Mount.Options, "ro") {
+		warn("ro makes only the top of an rbind read-only, mounts below the source stay as they are (rro reaches them)")
+	}
+	for _, word := range a.Mount.Options {
+		if !knownOption(word) {
+			warn(fmt.Sprintf("option %q means nothing on a bind and is ignored", word))
+		}
+	}
+}
+
+var optionWords = strings.Fields(`bind rbind defaults idmap ridmap tmpcopyup
+	ro rw nosuid suid nodev dev noexec exec nosymfollow symfollow
+	noatime atime nodiratime diratime relatime norelatime strictatime nostrictatime
+	sync async dirsync mand nomand lazytime nolazytime iversion noiversion silent loud
+	rro rrw rnosuid rsuid rnodev rdev rnoexec rexec rnodiratime rdiratime rrelatime rnorelatime
+	rnoatime ratime rstrictatime rnostrictatime rnosymfollow rsymfollow
+	private rprivate slave rslave shared rshared unbindable runbindable`)
+
+func knownOption(word string) bool { return slices.Contains(optionWords, word) }

@@ -1,0 +1,326 @@
+// Package record keeps what was done to containers: a journal of what is going to be
+// done, written before the first change, which becomes the record when it is done. One
+// file a container, `<id>-<hash of its bundle>.json`, in a directory that only its owner
+// can enter.
+//
+// It does not undo anything itself, and a record proves nothing about the container: it
+// says what the hook did, not what is so now.
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Version of the file's form. A reader refuses newer ones.
+const Version = 1
+
+// Record is what a file holds.
+type Record struct {
+	Version int    `json:"version"`
+	ID      string `json:"id"`
+	Bundle  string `json:"bundle"`
+
+	// The container's process, and the boot that its numbers belong to.
+	Pid       int    `json:"pid"`
+	StartTime uint64 `json:"startTime"` // clock ticks since boot
+	BootID    string `json:"bootID"`
+
+	// Done turns the journal into the record.
+	Done    bool     `json:"done"`
+	Devices []string `json:"devices"`
+
+	// Root is the container's root file system in the runtime's mount namespace.
+	Root string `json:"root"`
+	// Targets are the paths in the root that are mounted on or hold nodes; Missing those
+	// that were not there before.
+	Targets []string  `json:"targets,omitempty"`
+	Missing []Missing `json:"missing,omitempty"`
+	// Actions is the plan as it was printed.
+	Actions json.RawMessage `json:"actions,omitempty"`
+}
+
+// Missing is a path in the root that was going to be created: a directory or an empty
+// file, or a node where Type is set.
+type Missing struct {
+	Path  string `json:"path"`
+	Type  string `json:"type,omitempty"`
+	Major uint32 `json:"major,omitempty"`
+	Minor uint32 `json:"minor,omitempty"`
+}
+
+// Dir is the state directory, held open.
+type Dir struct{ f *os.File }
+
+// OpenDir opens the state directory and makes it where it is missing (mode 0700; its
+// parents must exist). Others may not own it or enter it.
+func OpenDir(name string) (*Dir, error) {
+	if err := unix.Mkdir(name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, &os.PathError{Op: "mkdir", Path: name, Err: err}
+	}
+	f, err := os.OpenFile(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(int(f.Fd()), &st)
+	switch {
+	case err != nil:
+	case int(st.Uid) != os.Geteuid():
+		err = fmt.Errorf("owned by uid %d, not by uid %d", st.Uid, os.Geteuid())
+	case st.Mode&0o077 != 0:
+		err = fmt.Errorf("mode %04o lets others in, 0700 is wanted", st.Mode&0o7777)
+	}
+	if err != nil {
+		f.Close()
+		return nil, &os.PathError{Op: "state directory", Path: name, Err: err}
+	}
+	return &Dir{f: f}, nil
+}
+
+// Close gives the descriptor back.
+func (d *Dir) Close() error { return d.f.Close() }
+
+// nameFor names the files of a container without their ending. An id that leaves no
+// room for it in a file name is cut, and counts in the hash.
+func nameFor(id, bundle string) string {
+	const room = 200
+	hashed := bundle
+	if len(id) > room {
+		hashed += "\x00" + id
+		id = id[:room]
+	}
+	sum := sha256.Sum256([]byte(hashed))
+	return id + "-" + hex.EncodeToString(sum[:6])
+}
+
+const (
+	recordEnding = ".json"
+	lockEnding   = ".lock"
+	tempEnding   = ".tmp"
+)
+
+// Entry is a container's place in the directory, held under a lock.
+type Entry struct {
+	dir  *Dir
+	name string
+	lock *os.File
+}
+
+// ErrLocked says that another process works on the container now.
+var ErrLocked = errors.New("locked by another process")
+
+// Lock waits for the lock of a container.
+func (d *Dir) Lock(id, bundle string) (*Entry, error) {
+	return d.lockName(nameFor(id, bundle), unix.LOCK_EX)
+}
+
+// lockName takes a lock file. Whoever holds it may remove the file, so the one that was
+// locked must still be the one that is there.
+func (d *Dir) lockName(name string, how int) (*Entry, error) {
+	for {
+		f, err := d.open(name+lockEnding, unix.O_RDWR|unix.O_CREAT)
+		if err != nil {
+			return nil, err
+		}
+		err = flock(f, how)
+		if err == nil && d.isNow(f, name+lockEnding) {
+			return &Entry{dir: d, name: name, lock: f}, nil
+		}
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%s: %w", name, ErrLocked)
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "flock", Path: name + lockEnding, Err: err}
+		}
+	}
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+func (d *Dir) isNow(f *os.File, name string) bool {
+	var held, now unix.Stat_t
+	return unix.Fstat(int(f.Fd()), &held) == nil &&
+		unix.Fstatat(int(d.f.Fd()), name, &now, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		held.Ino == now.Ino
+}
+
+func (d *Dir) open(name string, flags int) (*os.File, error) {
+	fd, err := unix.Openat(int(d.f.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: d.f.Name() + "/" + name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), d.f.Name()+"/"+name), nil
+}
+
+// Unlock gives the lock back. Without a record the lock file goes too.
+func (e *Entry) Unlock() error {
+	if _, err := e.Read(); errors.Is(err, os.ErrNotExist) {
+		_ = unix.Unlinkat(int(e.dir.f.Fd()), e.name+lockEnding, 0)
+	}
+	return e.lock.Close()
+}
+
+// Read reads the record; os.ErrNotExist where there is none.
+func (e *Entry) Read() (*Record, error) { return e.dir.read(e.name) }
+
+const maxRecord = 64 << 20
+
+func (d *Dir) read(name string) (*Record, error) {
+	f, err := d.open(name+recordEnding, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	if err != nil {
+		return nil, err
+	}
+	r := new(Record)
+	if err := json.Unmarshal(raw, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	if r.Version > Version {
+		return nil, fmt.Errorf("%s: version %d is newer than this program's %d", f.Name(), r.Version, Version)
+	}
+	return r, nil
+}
+
+// Write replaces the record at once and for good: it is on the disk when Write returns.
+func (e *Entry) Write(r *Record) error {
+	r.Version = Version
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", e.name, err)
+	}
+	f, err := e.dir.open(e.name+tempEnding, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(raw); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	dir := int(e.dir.f.Fd())
+	if err := unix.Renameat(dir, e.name+tempEnding, dir, e.name+recordEnding); err != nil {
+		return &os.PathError{Op: "rename", Path: f.Name(), Err: err}
+	}
+	return e.dir.f.Sync()
+}
+
+// Remove removes the record; none there is fine.
+func (e *Entry) Remove() error {
+	dir := int(e.dir.f.Fd())
+	_ = unix.Unlinkat(dir, e.name+tempEnding, 0)
+	err := unix.Unlinkat(dir, e.name+recordEnding, 0)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return &os.PathError{Op: "unlink", Path: e.dir.f.Name() + "/" + e.name + recordEnding, Err: err}
+	}
+	return nil
+}
+
+// names lists the containers that have files here, in order.
+func (d *Dir) names() ([]string, error) {
+	f, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var names []string
+	for _, entry := range entries {
+		name := entry.Name()
+		for _, ending := range []string{recordEnding, lockEnding, tempEnding} {
+			if base, ok := strings.CutSuffix(name, ending); ok && !seen[base] {
+				seen[base] = true
+				names = append(names, base)
+			}
+		}
+	}
+	return names, nil
+}
+
+// Others calls f with each readable record but the entry's own.
+func (e *Entry) Others(f func(*Record)) error {
+	names, err := e.dir.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == e.name {
+			continue
+		}
+		if r, err := e.dir.read(name); err == nil {
+			f(r)
+		}
+	}
+	return nil
+}
+
+// sweepAtOnce bounds the records that one start looks at. A start adds one at most, so
+// what is left over is found soon, and a host with thousands pays for these few.
+const sweepAtOnce = 16
+
+// Sweep looks at some of the other containers' records and removes those for which gone
+// says so. What somebody works on now, or cannot be read, is left alone.
+func (e *Entry) Sweep(gone func(*Record) bool) error {
+	names, err := e.dir.names()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	first := 0
+	if len(names) > sweepAtOnce {
+		first = os.Getpid() % len(names)
+	}
+	for i := range min(len(names), sweepAtOnce) {
+		if name := names[(first+i)%len(names)]; name != e.name {
+			errs = append(errs, e.dir.sweepOne(name, gone))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (d *Dir) sweepOne(name string, gone func(*Record) bool) error {
+	// Most records are of containers that live: look before taking the lock.
+	if r, err := d.read(name); err == nil && !gone(r) {
+		return nil
+	}
+	e, err := d.lockName(name, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, ErrLocked) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := e.Read()
+	if err == nil && gone(r) {
+		err = e.Remove()
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = e.Remove()
+	}
+	return errors.Join(err, e.Unlock())
+}

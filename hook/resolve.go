@@ -1,0 +1,75 @@
+package hook
+
+import (
+	"os"
+
+	oci "github.com/opencontainers/runtime-spec/specs-go"
+
+	"oci-cdi-hook/hook/device"
+	"oci-cdi-hook/hook/plan"
+)
+
+// PlanContainer is what a plan depends on besides the request.
+type PlanContainer struct {
+	Config                *oci.Spec // nil where it is unknown
+	UserNamespace         bool
+	CanEnterUserNamespace bool
+}
+
+// ForConfig describes a container of which only the config is known.
+func ForConfig(config *oci.Spec) PlanContainer {
+	c := PlanContainer{Config: config, CanEnterUserNamespace: haveNsenter()}
+	if config != nil && config.Linux != nil {
+		for _, ns := range config.Linux.Namespaces {
+			c.UserNamespace = c.UserNamespace || ns.Type == oci.UserNamespace
+		}
+	}
+	return c
+}
+
+// PlanNames resolves qualified names and plans them for a container. It changes nothing.
+func PlanNames(s Settings, names []string, c PlanContainer) (*plan.Plan, error) {
+	resolution, err := device.Registry{Dirs: s.SpecDirs}.Resolve(names)
+	if err != nil {
+		return nil, err
+	}
+	if c.Config == nil {
+		c.Config = &oci.Spec{}
+	}
+	native, err := resolution.Native(libraryContainer(c.Config))
+	if err != nil {
+		return nil, err
+	}
+	return plan.Build(resolution, native, plan.Container{
+		Config:                c.Config,
+		UserNamespace:         c.UserNamespace,
+		CanEnterUserNamespace: c.CanEnterUserNamespace,
+		IgnoreEnv:             s.IgnoreEnv,
+	})
+}
+
+// libraryContainer picks out what the CDI library looks at.
+func libraryContainer(config *oci.Spec) device.Container {
+	var c device.Container
+	if config.Process != nil {
+		c.UID, c.GID = config.Process.User.UID, config.Process.User.GID
+	}
+	if l := config.Linux; l != nil && len(l.UIDMappings) > 0 && len(l.GIDMappings) > 0 {
+		for _, ns := range l.Namespaces {
+			c.IDMapped = c.IDMapped || ns.Type == oci.UserNamespace
+		}
+	}
+	return c
+}
+
+// nsenterPaths are where util-linux installs nsenter; PATH is not asked.
+var nsenterPaths = []string{"/usr/bin/nsenter", "/bin/nsenter"}
+
+func haveNsenter() bool {
+	for _, name := range nsenterPaths {
+		if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
+			return true
+		}
+	}
+	return false
+}
