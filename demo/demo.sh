@@ -31,7 +31,7 @@ trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
 
 mount -t tmpfs -o mode=0755 demo "$work"
-mkdir -p "$work"/{dev,cdi,state,run,vendor,bundle/rootfs/{dev,proc,etc}}
+mkdir -p "$work"/{dev,cdi,run,vendor,bundle/rootfs/{dev,proc,etc}}
 
 # Two devices that this kernel has and that a runtime denies by default, by their names in /proc/misc; kmsg is a fixed number.
 choose_devices() {
@@ -153,7 +153,9 @@ container_with try '' "$(quoted "${numbers[@]}")"
 annotation='"cdi.k8s.io/demo": "vendor.com/device=myDevice"'
 echo
 echo "2. The same container with the annotation $annotation:"
-container_with report "$annotation" "$paths"
+container_with report "$annotation" "$paths" | tee "$work/out"
+[ "$(grep -c 'device .*, opens' "$work/out")" = 2 ] || { echo "demo: the container cannot open its devices" >&2; exit 1; }
+! grep -q 'not there' "$work/out" || { echo "demo: the container has not got all of it" >&2; exit 1; }
 
 echo
 echo "3. Asking for a device that no spec has stops the container, with the reason:"
@@ -161,7 +163,8 @@ if container_with report '"cdi.k8s.io/demo": "vendor.com/device=other"' "$paths"
 	echo "demo: the container started" >&2
 	exit 1
 fi
-grep -o 'oci-cdi-hook: .*' "$work/err" | head -n1 | sed 's/^/    /' || sed 's/^/    /' "$work/err"
+# runc quotes what the hook said; crun does not pass it on
+grep -o 'oci-cdi-hook: .*' "$work/err" | head -n1 | sed 's/\\n"*$//; s/^/    /' || sed 's/^/    /' "$work/err"
 
 echo
 if command -v podman >/dev/null; then
