@@ -15,7 +15,7 @@ func TestFixtures(t *testing.T) {
 		{name: "nvidia all", fixture: "nvidia-dgpu.yaml", devices: []string{"nvidia.com/gpu=all"}, differs: without("env NVIDIA_VISIBLE_DEVICES=void")},
 		{
 			name: "nvidia overlapping", fixture: "nvidia-dgpu.yaml", sweep: true,
-			devices: []string{"nvidia.com/gpu=all", "nvidia.com/gpu=0", "nvidia.com/gpu=GPU-00000000-1111-2222-3333-444444444441", "nvidia.com/gpu=0"},
+			devices: []string{"nvidia.com/gpu=all", "nvidia.com/gpu=0", "nvidia.com/gpu=GPU-00000000-1111-2222-3333-444444444441"},
 			differs: without("env NVIDIA_VISIBLE_DEVICES=void"),
 		},
 		{name: "nvidia mig", fixture: "nvidia-mig.yaml", devices: []string{"nvidia.com/gpu=0:0"}, sweep: true, host: migNodes, paths: []string{"/dev/nvidia-caps"}, differs: without("env NVIDIA_VISIBLE_DEVICES=void")},

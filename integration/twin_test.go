@@ -179,7 +179,7 @@ func (r row) compare(t *testing.T, rt bed.Runtime) {
 	if r.differs != nil {
 		want = r.differs(rt)
 	}
-	requireSame(t, "native and direct twin", r.shown(native.lines), r.shown(direct.lines), want)
+	requireSame(t, "native and direct twin", r.shown(asDesigned(rt, native.lines)), r.shown(direct.lines), want)
 }
 
 func (r row) requireStarted(t *testing.T, direct outcome) {
@@ -211,7 +211,7 @@ func requireSame(t *testing.T, what string, a, b, want []string) {
 	t.Helper()
 	got := report.Diff(a, b)
 	if d := report.Diff(want, got); len(d) > 0 {
-		t.Errorf("%s: they differ by\n%s\nwhich is, against what is expected,\n%s", what, strings.Join(got, "\n"), strings.Join(d, "\n"))
+		t.Errorf("%s: unexpected difference (+) or an expected one missing (-):\n%s", what, strings.Join(d, "\n"))
 	}
 }
 

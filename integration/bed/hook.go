@@ -31,7 +31,7 @@ func Hook(t *testing.T) string {
 
 // HookArgs are the arguments of the hook after its name, for a stage, with the tests' own folders.
 func HookArgs(stage string) []string {
-	return []string{stage, "--spec-dir", SpecDir, "--state-dir", StateDir, "--log-level", "warn", "--log-file", logFile}
+	return []string{stage, "--spec-dir", SpecDir, "--state-dir", StateDir, "--log-level", "warning", "--log-file", logFile}
 }
 
 // TakeLog reads and takes away what the hook logged.
