@@ -1,0 +1,130 @@
+package cgroups
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+const mountPoint = "/sys/fs/cgroup"
+
+// ErrNoHierarchy says that no mounted hierarchy controls devices.
+var ErrNoHierarchy = errors.New("no cgroup hierarchy that controls devices is mounted")
+
+// Find turns a process's /proc/PID/cgroup into the directory of the cgroup that decides
+// on its devices. The mountinfo is that of whoever will open the directory, and both are
+// to be read from the same cgroup namespace, for the paths in them are relative to it.
+//
+// Version 2 is told by what is mounted at /sys/fs/cgroup, never by procCgroup, which
+// lists all that exists on a hybrid host; there the devices hierarchy decides.
+func Find(procCgroup []byte, mounts io.Reader) (dir string, v Version, err error) {
+	all, err := mountinfo.GetMountsFromReader(mounts, nil)
+	if err != nil {
+		return "", 0, fmt.Errorf("mountinfo: %w", err)
+	}
+	all = visible(all)
+	v = V1
+	if top := lastAt(all, mountPoint); top != nil && top.FSType == "cgroup2" {
+		v = V2
+	}
+	unsafePath, err := pathOf(procCgroup, v)
+	if err != nil {
+		return "", 0, err
+	}
+	dir, err = place(all, v, unsafePath)
+	return dir, v, err
+}
+
+// visible leaves out what a later mount at the same place or above covers.
+func visible(all []*mountinfo.Info) []*mountinfo.Info {
+	var seen []*mountinfo.Info
+	for _, m := range all {
+		seen = slices.DeleteFunc(seen, func(old *mountinfo.Info) bool { return beneath(old.Mountpoint, m.Mountpoint) })
+		seen = append(seen, m)
+	}
+	return seen
+}
+
+func lastAt(all []*mountinfo.Info, mountpoint string) *mountinfo.Info {
+	for _, m := range slices.Backward(all) {
+		if m.Mountpoint == mountpoint {
+			return m
+		}
+	}
+	return nil
+}
+
+func beneath(p, top string) bool {
+	return p == top || strings.HasPrefix(p, strings.TrimSuffix(top, "/")+"/")
+}
+
+// pathOf takes the path from the line of the devices controller (v1) or of no
+// controller (v2).
+func pathOf(procCgroup []byte, v Version) (unsafePath string, err error) {
+	for line := range strings.Lines(string(procCgroup)) {
+		id, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		controllers, p, ok := strings.Cut(rest, ":")
+		if !ok {
+			return "", fmt.Errorf("cgroup line %q: not of the form ID:CONTROLLERS:PATH", line)
+		}
+		unified := id == "0" && controllers == ""
+		if v == V2 && unified || v == V1 && slices.Contains(strings.Split(controllers, ","), "devices") {
+			return p, checkPath(p)
+		}
+	}
+	return "", fmt.Errorf("process in no cgroup %s: %w", v, ErrNoHierarchy)
+}
+
+func checkPath(unsafePath string) error {
+	switch {
+	case strings.HasSuffix(unsafePath, " (deleted)"):
+		return fmt.Errorf("cgroup %q: it is gone", unsafePath)
+	case !strings.HasPrefix(unsafePath, "/"), strings.IndexByte(unsafePath, 0) >= 0:
+		return fmt.Errorf("cgroup %q: not an absolute path", unsafePath)
+	case slices.Contains(strings.Split(unsafePath, "/"), ".."):
+		return fmt.Errorf("cgroup %q: outside our cgroup namespace", unsafePath)
+	}
+	return nil
+}
+
+// place finds the mount that shows the cgroup: the usual one first.
+func place(all []*mountinfo.Info, v Version, unsafePath string) (string, error) {
+	var elsewhere string
+	found := false
+	for _, m := range all {
+		if !controlsDevices(m, v) {
+			continue
+		}
+		found = true
+		if !beneath(unsafePath, m.Root) {
+			continue
+		}
+		dir := filepath.Join(m.Mountpoint, strings.TrimPrefix(path.Clean(unsafePath), strings.TrimSuffix(m.Root, "/")))
+		if beneath(m.Mountpoint, mountPoint) {
+			return dir, nil
+		}
+		if elsewhere == "" {
+			elsewhere = dir
+		}
+	}
+	switch {
+	case elsewhere != "":
+		return elsewhere, nil
+	case found:
+		return "", fmt.Errorf("cgroup %q: no mount shows it", unsafePath)
+	}
+	return "", fmt.Errorf("cgroup %q: %w", unsafePath, ErrNoHierarchy)
+}
+
+func controlsDevices(m *mountinfo.Info, v Version) bool {
+	if v == V2 {
+		return m.FSType == "cgroup2"
+	}
+	return m.FSType == "cgroup" && slices.Contains(strings.Split(m.VFSOptions, ","), "devices")
+}
