@@ -1,13 +1,184 @@
 package hook
 
-import "os"
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
 
-type cgroupStep struct{}
+	"oci-cdi-hook/cgroups"
+	"oci-cdi-hook/hook/oci"
+	"oci-cdi-hook/hook/plan"
+)
 
-func (c *cgroupStep) close()             {}
-func (c *cgroupStep) forHooks() *os.File { return nil }
-func (c *cgroupStep) joinV1() error      { return nil }
-func (w *work) checkCgroups() error      { return nil }
+// cgroupStep is what the cgroup rules of a plan need, opened before the first change.
+type cgroupStep struct {
+	rules   []cgroups.Rule
+	origins []plan.Origin // of the rules
+	own     *cgroups.Cgroup
+	// alone are the cgroups that hold this container and nobody else: its own, and the
+	// scope above it where crun puts the container one level deeper.
+	alone []*cgroups.Cgroup
+	// hooksIn is where createContainer hooks run.
+	hooksIn oci.HookCgroup
+}
+
+func (c *cgroupStep) close() {
+	for _, cg := range c.alone {
+		_ = cg.Close()
+	}
+	if c.own != nil && !slices.Contains(c.alone, c.own) {
+		_ = c.own.Close()
+	}
+	c.hooksIn.Close()
+}
+
+// ErrSharedCgroup says that the container has no cgroup that is only its own.
+var ErrSharedCgroup = errors.New("the container has no cgroup of its own, and one that it shares is not changed")
+
+// checkCgroups finds the container's cgroups and whether the rules can take effect.
+func (w *work) checkCgroups() error {
+	c := &w.cgroups
+	for _, a := range w.plan.Actions {
+		if a.Rule == nil || a.Satisfied {
+			continue
+		}
+		c.rules = append(c.rules, cgroups.Rule{
+			Type: a.Rule.Type[0], Major: a.Rule.Major, Minor: a.Rule.Minor, Access: a.Rule.Access,
+		})
+		c.origins = append(c.origins, a.Origin)
+	}
+	if len(c.rules) == 0 || oci.InUserNamespace() {
+		// Inside a user namespace (a rootless engine) no device cgroup is in the way:
+		// the permissions of the host's nodes decide.
+		c.rules = nil
+		return nil
+	}
+	if err := w.openCgroups(); err != nil {
+		return err
+	}
+	return w.checkAbove()
+}
+
+func (w *work) openCgroups() error {
+	c := &w.cgroups
+	theirs, err := w.container.Process.Read("cgroup")
+	if err != nil {
+		return err
+	}
+	table, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	defer table.Close()
+	dir, version, err := cgroups.Find([]byte(theirs), table)
+	if err != nil {
+		return err
+	}
+	if c.own, err = cgroups.Open(dir); err != nil {
+		return err
+	}
+	alone, err := w.isAlone(c.own)
+	if err != nil || !alone {
+		return err
+	}
+	c.alone = append(c.alone, c.own)
+	if version == cgroups.V2 {
+		return w.openScope(dir)
+	}
+	return nil
+}
+
+// openScope opens the systemd scope above crun's "container" cgroup, which has device
+// programs of its own.
+func (w *work) openScope(dir string) error {
+	above := path.Dir(dir)
+	if path.Base(dir) != "container" || !strings.HasSuffix(above, ".scope") {
+		return nil
+	}
+	entries, err := os.ReadDir(above)
+	if err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != "container" {
+			return nil // somebody else lives there too
+		}
+	}
+	scope, err := cgroups.Open(above)
+	if err != nil {
+		return err
+	}
+	alone, err := w.isAlone(scope)
+	if err != nil || !alone {
+		return errors.Join(err, scope.Close())
+	}
+	w.cgroups.alone = append(w.cgroups.alone, scope)
+	return nil
+}
+
+// isAlone tells whether all processes of a cgroup are the container's.
+func (w *work) isAlone(c *cgroups.Cgroup) (bool, error) {
+	pids, err := c.Procs()
+	if err != nil {
+		return false, err
+	}
+	for _, pid := range pids {
+		if pid != w.container.Process.Pid && !w.container.Process.Owns(pid) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// checkAbove refuses what a cgroup above denies, and what a shared one of the
+// container's own denies.
+func (w *work) checkAbove() error {
+	c := &w.cgroups
+	top := c.own
+	if len(c.alone) > 0 {
+		top = c.alone[len(c.alone)-1]
+	} else {
+		allowed, sure, err := c.own.Allows(c.rules)
+		if err != nil {
+			return err
+		}
+		if !allowed && sure {
+			return fmt.Errorf("cgroup %s: %w (%s)", c.own.Path(), ErrSharedCgroup, c.origins[0])
+		}
+	}
+	denials, err := top.Denying(c.rules)
+	if err != nil {
+		return err
+	}
+	for _, d := range denials {
+		if d.Sure {
+			return fmt.Errorf("%w (%s)", &cgroups.DeniedError{Cgroup: top.Path(), By: d}, w.originOf(d.Rule))
+		}
+	}
+	return nil
+}
+
+func (w *work) originOf(r cgroups.Rule) plan.Origin {
+	if i := slices.Index(w.cgroups.rules, r); i >= 0 {
+		return w.cgroups.origins[i]
+	}
+	return plan.Origin{}
+}
+
+// applyCgroups opens the devices on every cgroup that is the container's alone, all
+// rules at once.
 func (w *work) applyCgroups() (func() error, error) {
-	return func() error { return nil }, nil
+	c := &w.cgroups
+	var undo undos
+	for _, cg := range c.alone {
+		u, err := cg.Allow(c.rules, cgroups.Options{Rebuild: deviceDecisions(w.container.Config)})
+		if err != nil {
+			return undo.run, errors.Join(fmt.Errorf("%w (%s)", err, c.origins[0]), undo.run())
+		}
+		undo = append(undo, u)
+	}
+	return undo.run, nil
 }

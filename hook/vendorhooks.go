@@ -74,11 +74,11 @@ func (w *work) openInside() error {
 		}
 		w.hooks.namespaces[n.option] = f
 	}
-	pid, err := w.container.Process.InnerPid()
-	if err != nil {
+	var err error
+	if w.hooks.inner, err = w.container.InnerJSON(); err != nil {
 		return err
 	}
-	if w.hooks.inner, err = w.container.JSONWith(pid, "creating"); err != nil {
+	if w.cgroups.hooksIn, err = w.container.HookCgroup(); err != nil {
 		return err
 	}
 	if !w.container.UserNamespace {
@@ -115,7 +115,7 @@ func (w *work) runHooks(ctx context.Context) error {
 }
 
 func (w *work) runInside(ctx context.Context, h *plan.Hook) error {
-	at := vendor.Place{Dir: w.container.Bundle, Cgroup: w.cgroups.forHooks(), Into: w.hooks.into}
+	at := vendor.Place{Dir: w.container.Bundle, Cgroup: w.cgroups.hooksIn.V2, Into: w.hooks.into}
 	var join []nsthread.Namespace
 	if at.Into == nil {
 		shared, err := w.container.Process.SharesNamespace("pid")
@@ -128,7 +128,7 @@ func (w *work) runInside(ctx context.Context, h *plan.Hook) error {
 		}
 	}
 	enter := nsthread.Join(join...)
-	thread, err := nsthread.Start(func() error { return errors.Join(w.cgroups.joinV1(), enter()) })
+	thread, err := nsthread.Start(func() error { return errors.Join(w.cgroups.hooksIn.JoinV1(), enter()) })
 	if err != nil {
 		return err
 	}

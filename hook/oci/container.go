@@ -107,6 +107,20 @@ func (c *Container) idMap(name string) (IDMap, error) {
 	return ParseIDMap(text)
 }
 
+// InnerJSON gives the state as the runtime gives it to a createContainer hook: with the
+// pid that the process has in its own pid namespace. crun, which is known by the root in
+// its state, says 0 there.
+func (c *Container) InnerJSON() ([]byte, error) {
+	if c.Root != "" {
+		return c.withPid(0)
+	}
+	pid, err := c.Process.InnerPid()
+	if err != nil {
+		return nil, err
+	}
+	return c.withPid(pid)
+}
+
 // OpenRoot opens the container's root directory. The calling thread must be in the
 // container's mount namespace. The root is found by its identity: it is what the
 // namespace's root is (pivoted), or lies in it at the path that the runtime uses.

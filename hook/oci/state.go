@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"strconv"
 )
 
 // maxDocument bounds a state or config document, in bytes.
@@ -80,20 +81,13 @@ func isComponent(name string) bool {
 // JSON gives the document as it came.
 func (s *State) JSON() []byte { return s.raw }
 
-// JSONWith gives the document with another pid and status; everything else stays as it
-// came.
-func (s *State) JSONWith(pid int, status string) ([]byte, error) {
+// withPid gives the document with another pid; everything else stays as it came.
+func (s *State) withPid(pid int) ([]byte, error) {
 	var doc map[string]json.RawMessage
 	if err := unmarshal(s.raw, &doc); err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	for key, value := range map[string]any{"pid": pid, "status": status} {
-		text, err := json.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("state: %w", err)
-		}
-		doc[key] = text
-	}
+	doc["pid"] = strconv.AppendInt(nil, int64(pid), 10)
 	return json.Marshal(doc)
 }
 

@@ -1,0 +1,130 @@
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// InUserNamespace tells whether this process is in a user namespace that is not the
+// initial one: its uid_map is not the identity on all ids.
+func InUserNamespace() bool {
+	text, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(text))
+	return len(fields) != 3 || fields[0] != "0" || fields[1] != "0" || fields[2] != "4294967295"
+}
+
+// Owns tells whether another process is in this one's pid namespace and that is not the
+// caller's.
+func (p *Process) Owns(pid int) bool {
+	shared, err := p.SharesNamespace("pid")
+	if err != nil || shared {
+		return false
+	}
+	mine, err := p.readlink("ns/pid")
+	if err != nil {
+		return false
+	}
+	theirs, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid")
+	return err == nil && mine == theirs
+}
+
+func (p *Process) readlink(name string) (string, error) {
+	buf := make([]byte, 128)
+	n, err := unix.Readlinkat(int(p.dir.Fd()), name, buf)
+	if err != nil {
+		return "", &os.PathError{Op: "readlink", Path: p.dir.Name() + "/" + name, Err: err}
+	}
+	return string(buf[:n]), nil
+}
+
+// HookCgroup is the cgroup that hooks run in, as a runtime's child would: on v2 a
+// directory to start in, on v1 one of each hierarchy to move a thread to.
+type HookCgroup struct {
+	V2 *os.File
+	v1 []string
+}
+
+// Close gives the descriptor back.
+func (h *HookCgroup) Close() {
+	if h.V2 != nil {
+		_ = h.V2.Close()
+	}
+}
+
+// JoinV1 moves the calling thread into the v1 cgroups; its children start there
+// (cgroups(7), "tasks").
+func (h *HookCgroup) JoinV1() error {
+	tid := strconv.Itoa(unix.Gettid())
+	for _, dir := range h.v1 {
+		err := os.WriteFile(path.Join(dir, "tasks"), []byte(tid), 0)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("join cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// HookCgroup finds the container's cgroups of all hierarchies that are mounted here.
+func (c *Container) HookCgroup() (HookCgroup, error) {
+	text, err := c.Process.Read("cgroup")
+	if err != nil {
+		return HookCgroup{}, err
+	}
+	all, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+	if err != nil {
+		return HookCgroup{}, fmt.Errorf("mountinfo: %w", err)
+	}
+	var h HookCgroup
+	for line := range strings.Lines(text) {
+		id, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, unsafePath, ok := strings.Cut(rest, ":")
+		if !ok || strings.Contains(unsafePath+"/", "/../") {
+			continue
+		}
+		for _, m := range all {
+			rel, ok := strings.CutPrefix(unsafePath, strings.TrimSuffix(m.Root, "/"))
+			if !ok || !isHierarchy(m, id, controllers) {
+				continue
+			}
+			h.add(m, path.Join(m.Mountpoint, rel))
+			break
+		}
+	}
+	return h, nil
+}
+
+func isHierarchy(m *mountinfo.Info, id, controllers string) bool {
+	if m.FSType == "cgroup2" {
+		return id == "0" && controllers == ""
+	}
+	if controllers == "" {
+		return false
+	}
+	options := "," + m.VFSOptions + ","
+	for name := range strings.SplitSeq(controllers, ",") {
+		if !strings.Contains(options, ","+name+",") {
+			return false
+		}
+	}
+	return true
+}
+
+func (h *HookCgroup) add(m *mountinfo.Info, dir string) {
+	if m.FSType != "cgroup2" {
+		h.v1 = append(h.v1, dir)
+		return
+	}
+	if f, err := os.OpenFile(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0); err == nil && h.V2 == nil {
+		h.V2 = f
+	}
+}
