@@ -80,7 +80,7 @@ func TestEditsThatComeTooLate(t *testing.T) {
 	const node = "deviceNodes: [{path: /dev/one, hostPath: /dev/fuse}]"
 	netDevice := "netDevices: [{hostInterfaceName: lo, name: cdi0}]"
 	compareAll(t, []row{
-		{name: "env", spec: device(node, "env: [NEW=1, SECRET=2]"), differs: differing("-env SECRET=1", "-env NEW=1", "-env SECRET=2", "+env SECRET=1"), warns: []string{"NEW=1", "SECRET=2", "v.example/dev=a", "spec.yaml"}},
+		{name: "env", spec: device(node, "env: [NEW=1, SECRET=2]"), differs: differing("-env SECRET=2", "-env NEW=1", "+env SECRET=1"), warns: []string{"NEW=1", "SECRET=2", "v.example/dev=a", "spec.yaml"}},
 		{name: "env that is there", spec: device(node, "env: [SECRET=1]")},
 		{name: "env that is harmless", spec: device(node, "env: [NVIDIA_VISIBLE_DEVICES=void]"), differs: without("env NVIDIA_VISIBLE_DEVICES=void")},
 		{name: "groups", spec: device(node, "additionalGids: [44, 0, 44]"), differs: without("group 44"), warns: []string{"44", "v.example/dev=a"}},

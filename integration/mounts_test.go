@@ -61,6 +61,10 @@ func TestMounts(t *testing.T) {
 		{
 			name: "over shm", spec: device("mounts: [{hostPath: tmpfs, containerPath: /dev/shm, type: tmpfs, options: [nosuid, nodev, size=1m]}]"), bare: true,
 			paths: []string{"/dev/shm"},
+			// natively ours is put in its place, by editing the list
+			differs: differing("-mount /dev/shm on=/dev root=/ rw,nosuid,nodev,relatime private tmpfs tmpfs rw,size=1024k",
+				"+mount /dev/shm on=/dev root=/ rw,nosuid,nodev,noexec,relatime private tmpfs shm rw,size=65536k",
+				"+mount /dev/shm on=/dev/shm root=/ rw,nosuid,nodev,relatime private tmpfs tmpfs rw,size=1024k", "+order /dev/shm"),
 		},
 		{
 			name: "over a folder with the user's mounts in it", bundle: nestedMounts, paths: []string{"/data", "/data/sub"},
@@ -71,6 +75,8 @@ func TestMounts(t *testing.T) {
 				h.Dir("/opt/t/ours/sub")
 			},
 			has: []string{"path /data d 0755 0:0 has=[of-cdi sub]", "path /data/sub d 0755 0:0 has=[of-the-user]"},
+			// the user's own stays below ours, out of sight, and a copy of it lies on top
+			differs: hiddenSub,
 		},
 		{
 			name: "read-only rootfs, mount point missing", spec: device(mountOf("/opt/t/f", "/opt/new/deep/f", "options: [bind, ro]")), paths: []string{"/opt/new", "/opt/new/deep"},
@@ -108,9 +114,31 @@ func TestMountOptions(t *testing.T) {
 		{name: "no propagation word", spec: device(mountOf("/opt/t/tree", "/opt/tree", "options: [rbind]")), host: treeWithSubmount},
 		{name: "atime words", spec: device("mounts:\n" + mountItem("/opt/t/a", "/opt/a", "options: [bind, noatime]") + mountItem("/opt/t/b", "/opt/b", "options: [bind, strictatime, nodiratime]"))},
 		{name: "flags that the source has", spec: device(mountOf("/opt/t/locked/f", "/opt/f", "options: [bind, ro]")), host: lockedSource},
-		{name: "flags taken away", spec: device(mountOf("/opt/t/locked/f", "/opt/f", "options: [bind, rw, exec, dev, suid]")), host: lockedSource},
+		{name: "flags taken away", spec: device(mountOf("/opt/t/locked/f", "/opt/f", "options: [bind, rw, exec, dev, suid]")), host: lockedSource, differs: runc11KeepsFlags},
 		{name: "a tmpfs", spec: device("mounts: [{hostPath: none, containerPath: /opt/tmp, type: tmpfs, options: [nosuid, mode=0700, size=64k]}]"), bare: true, paths: []string{"/opt/tmp"}},
 	})
+}
+
+func hiddenSub(rt bed.Runtime) []string {
+	propagation := "slave"
+	if rt.IsCrun() {
+		propagation = "private"
+	}
+	return []string{
+		"+mount /data/sub on=/ root=/t/sub rw,relatime " + propagation + " overlay overlay rw,lowerdir=/opt,upperdir=/run/bed/over/opt,workdir=/run/bed/overwork/opt,uuid=on",
+		"+rootfs /data/sub drwxr-xr-x 0:0",
+	}
+}
+
+// runc11KeepsFlags: there the words that take a flag away do nothing to a flag of the source.
+func runc11KeepsFlags(rt bed.Runtime) []string {
+	if !strings.HasPrefix(rt.Name, "runc-1.1") {
+		return nil
+	}
+	return []string{
+		"-mount /opt/f on=/ root=/f rw,nosuid,nodev,noatime slave tmpfs locked rw,mode=755",
+		"+mount /opt/f on=/ root=/f rw,noatime slave tmpfs locked rw,mode=755",
+	}
 }
 
 func mountItem(from, to, rest string) string {

@@ -2,6 +2,9 @@ package bed
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	cdi "tags.cncf.io/container-device-interface/specs-go"
@@ -46,4 +49,15 @@ func (h *Host) node(n *cdi.DeviceNode) {
 		kind = unix.S_IFBLK
 	}
 	h.Node(path, kind|0o660, uint32(n.Major), uint32(n.Minor), 0, 0)
+}
+
+// Library makes a shared object of nothing but a name.
+func (h *Host) Library(path, soname string) {
+	h.t.Helper()
+	h.Dir(filepath.Dir(path))
+	c := exec.Command("gcc", "-shared", "-nostdlib", "-Wl,-soname,"+soname, "-x", "c", "-o", path, "-")
+	c.Stdin = strings.NewReader("int nothing;\n")
+	h.must(output(c))
+	h.must(os.Chmod(path, 0o755))
+	h.undo(path)
 }

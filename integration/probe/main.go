@@ -4,6 +4,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -124,7 +125,10 @@ func start(path string) string {
 	if err != nil {
 		return errno(err)
 	}
-	return fmt.Sprintf("%.60q", b)
+	if len(b) > 60 {
+		return fmt.Sprintf("%.60q... sha256 %x", b, sha256.Sum256(b))
+	}
+	return fmt.Sprintf("%q", b)
 }
 
 func names(path string) string {
