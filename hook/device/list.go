@@ -80,7 +80,7 @@ func (r Registry) List() *Listing {
 		}
 	}
 	for _, bad := range s.bad {
-		listing.Errors = append(listing.Errors, Unusable{bad.Path, bad.Err})
+		listing.Errors = append(listing.Errors, Unusable(bad))
 	}
 	listing.sort()
 	return listing

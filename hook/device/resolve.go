@@ -80,7 +80,7 @@ type lookup struct {
 // failedSpec is a file that the library refuses, with the requested kinds
 // that it could be of.
 type failedSpec struct {
-	FileError
+	file  FileError
 	kinds []string
 }
 
@@ -90,7 +90,7 @@ func (l *lookup) visit(raw rawSpec) {
 	}
 	spec, err := load(raw)
 	if err != nil {
-		failed := failedSpec{FileError: FileError{Path: raw.path, Err: err}}
+		failed := failedSpec{file: FileError{Path: raw.path, Err: err}}
 		for _, kind := range l.kinds {
 			if mayName(raw.data, kind) {
 				failed.kinds = append(failed.kinds, kind)

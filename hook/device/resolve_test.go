@@ -173,6 +173,6 @@ func TestNearNames(t *testing.T) {
 func TestResolveMalformedNames(t *testing.T) {
 	r := Registry{Dirs: []string{t.TempDir()}}
 	for _, name := range []string{"", "x", "/dev/null", "v.example/dev=", "a/b=c\n", "\\/!=x"} {
-		refused(t, r, name)
+		_ = refused(t, r, name)
 	}
 }

@@ -101,9 +101,9 @@ func (l *lookup) namesOf(kind string) []string {
 func (l *lookup) failuresOf(kind string, listed []FileError) []FileError {
 	var files []FileError
 	for _, failed := range l.failed {
-		isListed := slices.ContainsFunc(listed, func(f FileError) bool { return f.Path == failed.Path })
+		isListed := slices.ContainsFunc(listed, func(f FileError) bool { return f.Path == failed.file.Path })
 		if slices.Contains(failed.kinds, kind) && !isListed {
-			files = append(files, failed.FileError)
+			files = append(files, failed.file)
 		}
 	}
 	return files
