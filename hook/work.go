@@ -38,7 +38,7 @@ type fileStep struct {
 	pending *mounts.Pending
 }
 
-// Undo takes steps back, the newest first.
+// undos takes steps back, the newest first.
 type undos []func() error
 
 func (u undos) run() error {
@@ -269,17 +269,9 @@ func (w *work) note(a plan.Action, p *mounts.Pending) {
 // apply does everything in order. What it returns takes back what was done, whether it
 // failed or not.
 func (w *work) apply(ctx context.Context) (undos, error) {
-	var undo undos
-	for _, f := range w.files {
-		if err := context.Cause(ctx); err != nil {
-			return undo, err
-		}
-		var u mounts.Undo
-		err := w.thread.Do(func() (err error) { u, err = f.pending.Do(); return err })
-		if err != nil {
-			return undo, fmt.Errorf("%w (%s)", err, f.action.Origin)
-		}
-		undo = append(undo, func() error { return w.thread.Do(u) })
+	undo, err := w.applyFiles(ctx)
+	if err != nil {
+		return undo, err
 	}
 	u, err := w.applyCgroups()
 	if err != nil {
@@ -287,4 +279,22 @@ func (w *work) apply(ctx context.Context) (undos, error) {
 	}
 	undo = append(undo, u)
 	return undo, w.runHooks(ctx)
+}
+
+// applyFiles does mounts and nodes, all on the container's thread.
+func (w *work) applyFiles(ctx context.Context) (undo undos, err error) {
+	err = w.thread.Do(func() error {
+		for _, f := range w.files {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			u, err := f.pending.Do()
+			if err != nil {
+				return fmt.Errorf("%w (%s)", err, f.action.Origin)
+			}
+			undo = append(undo, func() error { return w.thread.Do(u) })
+		}
+		return nil
+	})
+	return undo, err
 }

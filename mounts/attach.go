@@ -18,7 +18,7 @@ func (r *Root) attach(unsafeTarget string, dir bool, tree *os.File) (Undo, error
 		return noUndo, err
 	}
 	defer target.Close()
-	moved, err := liftBelow(target, tree)
+	moved, err := r.liftBelow(target, tree)
 	if err != nil {
 		return noUndo, errors.Join(err, undoPoint())
 	}
@@ -26,6 +26,7 @@ func (r *Root) attach(unsafeTarget string, dir bool, tree *os.File) (Undo, error
 	if err := moveMount(tree, target); err != nil {
 		return noUndo, errors.Join(refuse(unsafeTarget, err), undoPoint())
 	}
+	r.table.changed(dir)
 	top, err := dup(tree)
 	if err != nil {
 		return noUndo, errors.Join(err, unmount(tree), undoPoint())
@@ -69,8 +70,8 @@ func (l liftedMounts) putBack(top *os.File) error {
 
 // liftBelow clones the mounts below target. The new tree must have a place for each:
 // creating one would write into the source.
-func liftBelow(target, tree *os.File) (liftedMounts, error) {
-	all, err := threadMounts()
+func (r *Root) liftBelow(target, tree *os.File) (liftedMounts, error) {
+	all, err := r.table.mounts()
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (r *Root) bindByMount(b Bind) (Undo, error) {
 		return noUndo, err
 	}
 	defer target.Close()
-	moved, err := liftBelow(target, source)
+	moved, err := r.liftBelow(target, source)
 	if err != nil {
 		return noUndo, errors.Join(err, undoPoint())
 	}
@@ -183,6 +184,7 @@ func (r *Root) mountOver(target *os.File, b Bind, source *os.File) (*os.File, er
 	if err := mountFd(procFd(source), target, "", flags, ""); err != nil {
 		return nil, refuse(b.UnsafeTarget, err)
 	}
+	r.table.changed(true)
 	return r.reopen(b.UnsafeTarget, source)
 }
 

@@ -129,7 +129,7 @@ func (r *Root) bind(b Bind) (Undo, error) {
 		return r.bindByMount(b)
 	}
 	if err != nil {
-		return noUndo, err
+		return noUndo, fmt.Errorf("mount %s on %s: %w", b.Source, b.UnsafeTarget, err)
 	}
 	defer tree.Close()
 	st, err := fstat(tree)

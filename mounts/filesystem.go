@@ -137,6 +137,7 @@ func (r *Root) mountFilesystemByMount(f Filesystem, data []string) (Undo, error)
 	if err != nil {
 		return noUndo, errors.Join(fmt.Errorf("mount a %s on %s: %w", f.Type, f.UnsafeTarget, err), undoPoint())
 	}
+	r.table.changed(true)
 	top, err := r.open(f.UnsafeTarget)
 	if err != nil {
 		return noUndo, errors.Join(err, undoPoint())

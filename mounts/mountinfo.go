@@ -83,6 +83,29 @@ func threadMounts() (mountTable, error) {
 	return parseMounts(f)
 }
 
+// namespaceMounts is the mounts of the namespace that the root is in. It is read once for
+// many items: only this process changes them, and what a single file covers (a node, a
+// library) has nothing below it and is looked up by nobody.
+type namespaceMounts struct{ table mountTable }
+
+func (n *namespaceMounts) mounts() (mountTable, error) {
+	if n.table == nil {
+		t, err := threadMounts()
+		if err != nil {
+			return nil, err
+		}
+		n.table = t
+	}
+	return n.table, nil
+}
+
+// changed says that something was mounted on a directory, or on a file.
+func (n *namespaceMounts) changed(dir bool) {
+	if dir {
+		n.table = nil
+	}
+}
+
 func parseMounts(r io.Reader) (mountTable, error) {
 	all, err := mountinfo.GetMountsFromReader(r, nil)
 	if err != nil {

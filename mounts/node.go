@@ -136,7 +136,7 @@ func (r *Root) checkNodeDir(dir *os.File, n Node) error {
 	if err != nil || id == r.mount {
 		return err
 	}
-	all, err := threadMounts()
+	all, err := r.table.mounts()
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,10 @@ import (
 // namespace.
 type Root struct {
 	dir   *os.File // O_PATH
+	name  string   // its path in the mount namespace
 	mount mountID  // the mount that the root is on
 	host  hostMounts
+	table namespaceMounts
 
 	// UserNamespace says that the container's user namespace is not the caller's, so
 	// that a node made in its filesystems would not open.
@@ -39,7 +41,11 @@ func NewRoot(dir *os.File, hostMountinfo func() ([]byte, error)) (*Root, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Root{dir: dir, mount: id, host: hostMounts{read: hostMountinfo}}, nil
+	name, err := os.Readlink(procFd(dir))
+	if err != nil {
+		return nil, err
+	}
+	return &Root{dir: dir, name: name, mount: id, host: hostMounts{read: hostMountinfo}}, nil
 }
 
 // Close gives the descriptor back.
@@ -58,7 +64,10 @@ func (r *Root) IsMountPoint(unsafePath string) (bool, error) {
 
 // open resolves unsafePath beneath the root, following links as if the root were "/".
 func (r *Root) open(unsafePath string) (*os.File, error) {
-	f, err := pathrs.OpenatInRoot(r.dir, unsafePath)
+	f, err := openInRoot(r.dir, unsafePath)
+	if errors.Is(err, unix.ENOSYS) {
+		f, err = pathrs.OpenatInRoot(r.dir, unsafePath)
+	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open in root", Path: unsafePath, Err: plainErrno(err)}
 	}

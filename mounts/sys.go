@@ -44,6 +44,21 @@ func openat(dir *os.File, name string, flags int, mode uint32) (*os.File, error)
 	return f, nil
 }
 
+// maxRaces bounds how often a look-up is tried again that a rename or a mount on its way
+// disturbed (openat2(2), EAGAIN).
+const maxRaces = 128
+
+// openInRoot opens a path as if root were "/". openat2(2), kernel 5.6.
+func openInRoot(root *os.File, unsafePath string) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	var f *os.File
+	err := error(unix.EAGAIN)
+	for i := 0; i < maxRaces && errors.Is(err, unix.EAGAIN); i++ {
+		f, err = retryFd(unsafePath, func() (int, error) { return unix.Openat2(int(root.Fd()), unsafePath, &how) })
+	}
+	return f, err
+}
+
 // openTree clones the mount at path (relative to dir, or dir itself for "") as a
 // detached tree; recursive takes the mounts below it along. open_tree(2), kernel 5.2.
 func openTree(dir *os.File, path string, recursive bool) (*os.File, error) {

@@ -92,7 +92,7 @@ func (r *Root) checkShared(at *os.File, unsafeTarget string) error {
 	if err != nil || id == r.mount {
 		return err
 	}
-	all, err := threadMounts()
+	all, err := r.table.mounts()
 	if err != nil {
 		return err
 	}
@@ -117,17 +117,13 @@ func sameFile(a, b *os.File) (bool, error) {
 
 // pathOf names a file of the root as the container sees it.
 func (r *Root) pathOf(f *os.File) (string, error) {
-	root, err := os.Readlink(procFd(r.dir))
-	if err != nil {
-		return "", err
-	}
 	name, err := os.Readlink(procFd(f))
 	if err != nil {
 		return "", err
 	}
-	rel, ok := strings.CutPrefix(name, strings.TrimSuffix(root, "/"))
+	rel, ok := strings.CutPrefix(name, strings.TrimSuffix(r.name, "/"))
 	if !ok {
-		return "", fmt.Errorf("%s: not below the root %s", name, root)
+		return "", fmt.Errorf("%s: not below the root %s", name, r.name)
 	}
 	return path.Join("/", rel), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -109,7 +110,7 @@ func printPlan(out io.Writer, p *plan.Plan) {
 	for _, u := range p.Unsupported {
 		fmt.Fprintln(out, "left out", u)
 	}
-	for _, text := range p.Warnings {
+	for _, text := range slices.Concat(p.Warnings, p.Notes) {
 		fmt.Fprintln(out, "note", text)
 	}
 	printRemainder(out, p)

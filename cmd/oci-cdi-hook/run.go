@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,6 +82,7 @@ what would be done (plan).`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	if len(args) > 0 && isStage(args[0]) {
+		spareGC()
 		root.AddCommand(stageCommand(args[0], s))
 		return root
 	}
@@ -95,7 +97,15 @@ what would be done (plan).`,
 	return root
 }
 
-// exactly wraps cobra's argument checks into usage errors.
+// spareGC lets a stage, which ends in milliseconds, collect garbage only if it needs an
+// unusual lot of memory.
+func spareGC() {
+	const enough = 64 << 20
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(enough)
+}
+
+// wantArgs wraps cobra's argument checks into usage errors.
 func wantArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {

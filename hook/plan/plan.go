@@ -30,7 +30,9 @@ type Plan struct {
 	Devices     []string      `json:"devices"`
 	Actions     []Action      `json:"actions"`
 	Unsupported []Unsupported `json:"unsupported"`
-	Warnings    []string      `json:"warnings,omitempty"`
+	// Warnings are worth telling at every start, Notes to who looks at the plan.
+	Warnings []string `json:"warnings,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
 }
 
 // Origin says which device brought an action, from which spec file.
@@ -214,7 +216,7 @@ func (b *builder) mount(m device.Mount) error {
 		return nil
 	}
 	if bind {
-		b.warnOptions(a)
+		b.remarkOptions(a)
 	}
 	b.add(a)
 	return nil

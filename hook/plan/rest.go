@@ -137,17 +137,18 @@ func (b *builder) hasNetDevice(d device.NetDevice) bool {
 	return ok && have.Name == d.Name
 }
 
-// warnOptions tells of option words that do less than they seem to.
-func (b *builder) warnOptions(a Action) {
-	warn := func(text string) {
-		b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf("mount on %s: %s (%s)", a.Mount.Target, text, a.Origin))
+// remarkOptions tells of option words that do less than they seem to.
+func (b *builder) remarkOptions(a Action) {
+	remark := func(text string) string {
+		return fmt.Sprintf("mount on %s: %s (%s)", a.Mount.Target, text, a.Origin)
 	}
 	if slices.Contains(a.Mount.Options, "rbind") && slices.Contains(a.Mount.Options, "ro") {
-		warn("ro makes only the top of an rbind read-only, mounts below the source stay as they are (rro reaches them)")
+		b.plan.Notes = append(b.plan.Notes,
+			remark("ro makes only the top of an rbind read-only; mounts below the source stay as they are (rro reaches them)"))
 	}
 	for _, word := range a.Mount.Options {
 		if !knownOption(word) {
-			warn(fmt.Sprintf("option %q means nothing on a bind and is ignored", word))
+			b.plan.Warnings = append(b.plan.Warnings, remark(fmt.Sprintf("option %q means nothing on a bind and is ignored", word)))
 		}
 	}
 }
