@@ -8,15 +8,20 @@ cd "$(dirname "$0")/.."
 go=${GO:-go}
 root=$PWD
 
+# -v, less what passed: a skip and its reason must not go unseen.
+go_test() {
+	"$go" test -v "$@" 2>&1 | grep -vE '^(=== |PASS$| *--- PASS: |\?  )'
+}
+
 unit() {
 	echo "== unit tests"
-	"$go" test "$@" ./...
+	go_test "$@" ./...
 }
 
 integration() {
 	echo "== integration tests: real runtimes and engines"
 	make --no-print-directory build
-	(cd integration && OCI_CDI_HOOK=$root/bin/oci-cdi-hook "$go" test -count=1 -timeout 60m "$@" ./...)
+	(cd integration && OCI_CDI_HOOK=$root/bin/oci-cdi-hook go_test -count=1 -timeout 60m "$@" ./...)
 }
 
 left_out() {
@@ -37,7 +42,7 @@ integration)
 all)
 	if [ "$(id -u)" != 0 ]; then
 		unit "$@"
-		left_out "integration tests, and unit tests that skipped above: they make real containers, mounts and cgroups and need root"
+		left_out "the integration tests, which make real containers, and what skipped above: run as root for them"
 		exit 0
 	fi
 	hack/install-test-deps.sh test
