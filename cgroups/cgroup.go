@@ -58,17 +58,17 @@ func Open(path string) (*Cgroup, error) {
 // FromDir takes over an open directory of a cgroup file system. Its name serves errors.
 // The file system itself says which version it is: hybrid hosts have both.
 func FromDir(dir *os.File) (*Cgroup, error) {
-	magic, _, err := identify(dir)
+	id, err := identify(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cgroup: %w", err)
 	}
-	switch magic {
+	switch id.magic {
 	case unix.CGROUP_SUPER_MAGIC:
 		return &Cgroup{dir: dir, version: V1, kernel: syscalls{}}, nil
 	case unix.CGROUP2_SUPER_MAGIC:
 		return &Cgroup{dir: dir, version: V2, kernel: syscalls{}}, nil
 	}
-	return nil, fmt.Errorf("cgroup %s: not on a cgroup file system (type %#x)", dir.Name(), magic)
+	return nil, fmt.Errorf("cgroup %s: not on a cgroup file system (type %#x)", dir.Name(), id.magic)
 }
 
 // Close closes the directory. An Undo of this cgroup stays usable.
@@ -84,7 +84,8 @@ func (c *Cgroup) Path() string { return c.dir.Name() }
 // nothing: on an error it has taken back what it had done. The Undo is never nil; after
 // the cgroup is gone it has nothing to do and succeeds.
 //
-// A [*DeniedError] names the ancestor that forbids a rule.
+// Cgroup v1 refuses what an ancestor denies: a [*DeniedError] names it. Cgroup v2 takes
+// the rules all the same and denies later: ask Denying first.
 func (c *Cgroup) Allow(rules []Rule, opts Options) (Undo, error) {
 	if err := validate(rules); err != nil {
 		return noUndo, err
@@ -118,7 +119,7 @@ func (c *Cgroup) Procs() ([]int, error) {
 
 // parent opens the cgroup above, or nil at the root of the mount.
 func (c *Cgroup) parent() (*Cgroup, error) {
-	magic, device, err := identify(c.dir)
+	here, err := identify(c.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +127,9 @@ func (c *Cgroup) parent() (*Cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	upMagic, upDevice, err := identify(up)
-	if err != nil || upMagic != magic || upDevice != device {
+	above, err := identify(up)
+	// A detached mount's root, and that of a process, is its own parent.
+	if err != nil || above.magic != here.magic || above.device != here.device || above.inode == here.inode {
 		return nil, errors.Join(err, up.Close())
 	}
 	return &Cgroup{dir: up, version: c.version, kernel: c.kernel}, nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,40 +27,17 @@ func Find(procCgroup []byte, mounts io.Reader) (dir string, v Version, err error
 	if err != nil {
 		return "", 0, fmt.Errorf("mountinfo: %w", err)
 	}
-	all = visible(all)
 	v = V1
-	if top := lastAt(all, mountPoint); top != nil && top.FSType == "cgroup2" {
+	table := mountTable(all)
+	if top := table.at(mountPoint); top != nil && top.FSType == "cgroup2" {
 		v = V2
 	}
 	unsafePath, err := pathOf(procCgroup, v)
 	if err != nil {
 		return "", 0, err
 	}
-	dir, err = place(all, v, unsafePath)
+	dir, err = table.place(v, unsafePath)
 	return dir, v, err
-}
-
-// visible leaves out what a later mount at the same place or above covers.
-func visible(all []*mountinfo.Info) []*mountinfo.Info {
-	var seen []*mountinfo.Info
-	for _, m := range all {
-		seen = slices.DeleteFunc(seen, func(old *mountinfo.Info) bool { return beneath(old.Mountpoint, m.Mountpoint) })
-		seen = append(seen, m)
-	}
-	return seen
-}
-
-func lastAt(all []*mountinfo.Info, mountpoint string) *mountinfo.Info {
-	for _, m := range slices.Backward(all) {
-		if m.Mountpoint == mountpoint {
-			return m
-		}
-	}
-	return nil
-}
-
-func beneath(p, top string) bool {
-	return p == top || strings.HasPrefix(p, strings.TrimSuffix(top, "/")+"/")
 }
 
 // pathOf takes the path from the line of the devices controller (v1) or of no
@@ -93,19 +69,23 @@ func checkPath(unsafePath string) error {
 	return nil
 }
 
+func beneath(p, top string) bool {
+	return p == top || strings.HasPrefix(p, strings.TrimSuffix(top, "/")+"/")
+}
+
 // place finds the mount that shows the cgroup: the usual one first.
-func place(all []*mountinfo.Info, v Version, unsafePath string) (string, error) {
+func (t mountTable) place(v Version, unsafePath string) (string, error) {
 	var elsewhere string
 	found := false
-	for _, m := range all {
-		if !controlsDevices(m, v) {
+	for _, m := range t {
+		if !controlsDevices(m, v) || !t.visible(m) {
 			continue
 		}
 		found = true
 		if !beneath(unsafePath, m.Root) {
 			continue
 		}
-		dir := filepath.Join(m.Mountpoint, strings.TrimPrefix(path.Clean(unsafePath), strings.TrimSuffix(m.Root, "/")))
+		dir := filepath.Join(m.Mountpoint, strings.TrimPrefix(unsafePath, strings.TrimSuffix(m.Root, "/")))
 		if beneath(m.Mountpoint, mountPoint) {
 			return dir, nil
 		}

@@ -56,17 +56,22 @@ func writeAt(dir *os.File, name, data string) error {
 	return nil
 }
 
-// identify tells the file system and mount that a directory is of.
-func identify(dir *os.File) (magic int64, device uint64, err error) {
+type identity struct {
+	magic         int64 // of the file system
+	device, inode uint64
+}
+
+// identify tells the directory, and what file system it is of.
+func identify(dir *os.File) (identity, error) {
 	var fs unix.Statfs_t
 	if err := retry(func() error { return unix.Fstatfs(int(dir.Fd()), &fs) }); err != nil {
-		return 0, 0, &os.PathError{Op: "fstatfs", Path: dir.Name(), Err: err}
+		return identity{}, &os.PathError{Op: "fstatfs", Path: dir.Name(), Err: err}
 	}
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(int(dir.Fd()), &st) }); err != nil {
-		return 0, 0, &os.PathError{Op: "fstat", Path: dir.Name(), Err: err}
+		return identity{}, &os.PathError{Op: "fstat", Path: dir.Name(), Err: err}
 	}
-	return int64(fs.Type), uint64(st.Dev), nil
+	return identity{int64(fs.Type), uint64(st.Dev), st.Ino}, nil
 }
 
 func duplicate(f *os.File) (*os.File, error) {
