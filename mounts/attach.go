@@ -10,28 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attach puts a detached tree on the target. Mounts that are below the target now are
-// cloned first and put back on top, as if the tree had been there before them.
+// attach puts a detached tree, which it takes over, on the target. Mounts that are below
+// the target now are cloned first and put back on top, as if the tree had been there
+// before them.
 func (r *Root) attach(unsafeTarget string, dir bool, tree *os.File) (Undo, error) {
+	r.hold(tree)
 	target, undoPoint, err := r.mountPoint(unsafeTarget, dir)
 	if err != nil {
 		return noUndo, err
 	}
 	defer target.Close()
-	moved, err := r.liftBelow(target, tree)
-	if err != nil {
-		return noUndo, errors.Join(err, undoPoint())
+	var moved liftedMounts
+	if dir {
+		if moved, err = r.liftBelow(target, tree); err != nil {
+			return noUndo, errors.Join(err, undoPoint())
+		}
+		defer moved.close()
 	}
-	defer moved.close()
 	if err := moveMount(tree, target); err != nil {
 		return noUndo, errors.Join(refuse(unsafeTarget, err), undoPoint())
 	}
-	r.table.changed(dir)
-	top, err := dup(tree)
-	if err != nil {
-		return noUndo, errors.Join(err, unmount(tree), undoPoint())
-	}
-	undo := undos{undoPoint, func() error { defer top.Close(); return unmount(top) }}
+	r.mounted(dir)
+	undo := undos{undoPoint, func() error { return unmount(tree) }}
 	if err := moved.putBack(tree); err != nil {
 		return noUndo, errors.Join(err, undo.run())
 	}
@@ -162,7 +162,8 @@ func (r *Root) bindByMount(b Bind) (Undo, error) {
 	if err != nil {
 		return noUndo, errors.Join(err, undoPoint())
 	}
-	undo := undos{undoPoint, func() error { defer top.Close(); return unmount(top) }}
+	r.hold(top)
+	undo := undos{undoPoint, func() error { return unmount(top) }}
 	err = b.Options.applyByMount(top)
 	if err == nil {
 		err = moved.putBack(top)
@@ -184,7 +185,7 @@ func (r *Root) mountOver(target *os.File, b Bind, source *os.File) (*os.File, er
 	if err := mountFd(procFd(source), target, "", flags, ""); err != nil {
 		return nil, refuse(b.UnsafeTarget, err)
 	}
-	r.table.changed(true)
+	r.mounted(true)
 	return r.reopen(b.UnsafeTarget, source)
 }
 

@@ -65,26 +65,22 @@ func (r *Root) CheckBind(b Bind, nested bool) (*Pending, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pending{do: func() (Undo, error) { return r.bind(b) }}
+	p := &Pending{do: func() (Undo, error) { return r.bind(b, dir) }}
 	if nested {
 		return p, checkLexically(b.UnsafeTarget)
 	}
-	p.Missing, err = r.checkTarget(b.UnsafeTarget, dir)
-	if err != nil || len(p.Missing) > 0 {
+	var t target
+	if t, p.Missing, err = r.checkTarget(b.UnsafeTarget, dir); err != nil || t.at == nil {
 		return p, err
 	}
-	p.Done, err = r.isBound(b)
+	defer t.at.Close()
+	p.Done, err = r.isBound(b, t.at)
 	return p, err
 }
 
 // isBound tells whether the target shows what b would put there: the root of a mount,
 // with the source's file and the flags that b asks for.
-func (r *Root) isBound(b Bind) (bool, error) {
-	target, err := r.open(b.UnsafeTarget)
-	if err != nil {
-		return false, err
-	}
-	defer target.Close()
+func (r *Root) isBound(b Bind, target *os.File) (bool, error) {
 	if root, err := isMountRoot(target); err != nil || !root {
 		return false, err
 	}
@@ -122,8 +118,8 @@ func (r *Root) sameFlags(b Bind, target *os.File) (bool, error) {
 	return want.Flags&comparedFlags == have.Flags&comparedFlags, err
 }
 
-// bind puts the source over the target.
-func (r *Root) bind(b Bind) (Undo, error) {
+// bind puts the source, known to be a directory or not, over the target.
+func (r *Root) bind(b Bind, dir bool) (Undo, error) {
 	tree, err := cloneTree(b)
 	if errors.Is(err, unix.ENOSYS) {
 		return r.bindByMount(b)
@@ -131,12 +127,7 @@ func (r *Root) bind(b Bind) (Undo, error) {
 	if err != nil {
 		return noUndo, fmt.Errorf("mount %s on %s: %w", b.Source, b.UnsafeTarget, err)
 	}
-	defer tree.Close()
-	st, err := fstat(tree)
-	if err != nil {
-		return noUndo, err
-	}
-	return r.attach(b.UnsafeTarget, st.Mode&unix.S_IFMT == unix.S_IFDIR, tree)
+	return r.attach(b.UnsafeTarget, dir, tree)
 }
 
 // cloneTree makes a detached clone of the source, with flags and propagation as asked,
@@ -158,8 +149,10 @@ func cloneTree(b Bind) (*os.File, error) {
 func (o Options) apply(tree *os.File, b Bind) error {
 	// A clone is in its source's peer group. Where that group reaches the host, what a
 	// container mounts inside would appear there, so it leaves the group first.
-	if err := mountSetattr(tree, true, unix.MountAttr{Propagation: unix.MS_SLAVE}); err != nil {
-		return err
+	if !o.leavesPeers() {
+		if err := mountSetattr(tree, true, unix.MountAttr{Propagation: unix.MS_SLAVE}); err != nil {
+			return err
+		}
 	}
 	if o.namesFlags() {
 		if err := o.setFlags(tree); err != nil {
@@ -184,6 +177,13 @@ func (o Options) apply(tree *os.File, b Bind) error {
 		}
 	}
 	return nil
+}
+
+// leavesPeers tells whether the first propagation word already takes the whole tree out of
+// its peer groups.
+func (o Options) leavesPeers() bool {
+	return len(o.propagation) > 0 &&
+		(o.propagation[0] == unix.MS_PRIVATE|unix.MS_REC || o.propagation[0] == unix.MS_SLAVE|unix.MS_REC)
 }
 
 // setFlags sets just the named flags on the top mount. Flags that are locked because a

@@ -32,8 +32,9 @@ func (r *Root) CheckFilesystem(f Filesystem, nested bool) (*Pending, error) {
 	if nested {
 		return p, checkLexically(f.UnsafeTarget)
 	}
-	var err error
-	p.Missing, err = r.checkTarget(f.UnsafeTarget, true)
+	t, missing, err := r.checkTarget(f.UnsafeTarget, true)
+	closeAll(t.at)
+	p.Missing = missing
 	return p, err
 }
 
@@ -49,7 +50,6 @@ func (r *Root) mountFilesystem(f Filesystem) (Undo, error) {
 	if err != nil {
 		return noUndo, fmt.Errorf("mount a %s on %s: %w", f.Type, f.UnsafeTarget, err)
 	}
-	defer tree.Close()
 	return r.attach(f.UnsafeTarget, true, tree)
 }
 
@@ -137,12 +137,13 @@ func (r *Root) mountFilesystemByMount(f Filesystem, data []string) (Undo, error)
 	if err != nil {
 		return noUndo, errors.Join(fmt.Errorf("mount a %s on %s: %w", f.Type, f.UnsafeTarget, err), undoPoint())
 	}
-	r.table.changed(true)
+	r.mounted(true)
 	top, err := r.open(f.UnsafeTarget)
 	if err != nil {
 		return noUndo, errors.Join(err, undoPoint())
 	}
-	undo := undos{undoPoint, func() error { defer top.Close(); return unmount(top) }}
+	r.hold(top)
+	undo := undos{undoPoint, func() error { return unmount(top) }}
 	for _, p := range f.Options.propagation {
 		if err := mountFd("", top, "", p, ""); err != nil {
 			return noUndo, errors.Join(err, undo.run())

@@ -99,13 +99,6 @@ func (n *namespaceMounts) mounts() (mountTable, error) {
 	return n.table, nil
 }
 
-// changed says that something was mounted on a directory, or on a file.
-func (n *namespaceMounts) changed(dir bool) {
-	if dir {
-		n.table = nil
-	}
-}
-
 func parseMounts(r io.Reader) (mountTable, error) {
 	all, err := mountinfo.GetMountsFromReader(r, nil)
 	if err != nil {
@@ -121,12 +114,20 @@ func (t mountTable) of(f *os.File) (*mountinfo.Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	m, err := t.byID(id)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return m, nil
+}
+
+func (t mountTable) byID(id mountID) (*mountinfo.Info, error) {
 	for _, m := range t {
 		if m.ID == int(id) {
 			return m, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: %w", f.Name(), errNoMount)
+	return nil, errNoMount
 }
 
 // below lists the visible mounts at or under the directory name that are not themselves

@@ -82,67 +82,54 @@ func (r *Root) CheckNode(n Node, nested bool) (*Pending, error) {
 	if err := checkLexically(n.UnsafePath); err != nil || nested {
 		return p, err
 	}
-	at, name, err := r.findNode(n)
+	dir, name, err := r.findNode(n)
 	if err != nil {
 		return nil, err
 	}
-	defer at.close()
 	if name == "" {
 		p.Done = true
 		return p, nil
 	}
-	if p.Missing, err = r.lastingPaths(at); err != nil {
-		return nil, err
-	}
-	return p, r.checkNodeDir(at.at, n)
+	p.Missing = r.lasting(dir, name)
+	return p, r.checkNodeDir(dir, n)
 }
 
 // findNode resolves the directory of a node. An empty name means that the node is there.
-func (r *Root) findNode(n Node) (place, string, error) {
-	dir, name := path.Split(path.Join("/", n.UnsafePath))
-	at, err := r.find(dir)
-	if err != nil {
-		return place{}, "", err
+func (r *Root) findNode(n Node) (*directory, string, error) {
+	unsafeDir, name := path.Split(path.Join("/", n.UnsafePath))
+	dir, err := r.directory(unsafeDir)
+	if err != nil || len(dir.missing) > 0 {
+		return dir, name, err
 	}
-	if len(at.missing) == 0 {
-		var st unix.Stat_t
-		err := unix.Fstatat(int(at.at.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
-		switch {
-		case err == nil && n.matches(st):
-			return at, "", nil
-		case err == nil:
-			at.close()
-			return place{}, "", &DifferentError{UnsafePath: n.UnsafePath, Want: n.String(), Have: describe(st)}
-		case !errors.Is(err, unix.ENOENT):
-			at.close()
-			return place{}, "", &os.PathError{Op: "stat", Path: n.UnsafePath, Err: err}
-		}
+	var st unix.Stat_t
+	err = unix.Fstatat(int(dir.at.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return dir, name, nil
+	case err != nil:
+		return nil, "", &os.PathError{Op: "stat", Path: n.UnsafePath, Err: err}
+	case n.matches(st):
+		return dir, "", nil
 	}
-	at.missing = append(at.missing, name)
-	return at, name, nil
+	return nil, "", &DifferentError{UnsafePath: n.UnsafePath, Want: n.String(), Have: describe(st)}
 }
 
 // checkNodeDir refuses directories in which a new node would outlive the container on
 // the host: those of filesystems that the host has mounted too, but for the root's own.
-func (r *Root) checkNodeDir(dir *os.File, n Node) error {
-	fs, err := fstatfs(dir)
-	if err != nil {
-		return err
-	}
-	if fs.Type == unix.PROC_SUPER_MAGIC || fs.Type == unix.SYSFS_MAGIC {
+func (r *Root) checkNodeDir(dir *directory, n Node) error {
+	if dir.fsType == unix.PROC_SUPER_MAGIC || dir.fsType == unix.SYSFS_MAGIC {
 		return &os.PathError{Op: "mknod", Path: n.UnsafePath, Err: ErrInProc}
 	}
-	id, err := mountIDOf(dir)
-	if err != nil || id == r.mount {
-		return err
+	if dir.mount == r.mount {
+		return nil
 	}
 	all, err := r.table.mounts()
 	if err != nil {
 		return err
 	}
-	m, err := all.of(dir)
+	m, err := all.byID(dir.mount)
 	if err != nil {
-		return err
+		return &os.PathError{Op: "mknod", Path: n.UnsafePath, Err: err}
 	}
 	if known, err := r.host.hasFilesystem(m); err != nil || known {
 		return errors.Join(err, &os.PathError{
@@ -156,23 +143,18 @@ func (r *Root) checkNodeDir(dir *os.File, n Node) error {
 // node makes n the best way that is allowed: a node of its own, a node staged on a
 // private tmpfs and bound over, the host's node bound.
 func (r *Root) node(n Node) (Undo, error) {
-	at, name, err := r.findNode(n)
+	dir, name, err := r.findNode(n)
+	if err != nil || name == "" {
+		return noUndo, err
+	}
+	if err := r.checkNodeDir(dir, n); err != nil {
+		return noUndo, err
+	}
+	undoDirs, err := r.make(dir)
 	if err != nil {
 		return noUndo, err
 	}
-	defer at.close()
-	if name == "" {
-		return noUndo, nil
-	}
-	if err := r.checkNodeDir(at.at, n); err != nil {
-		return noUndo, err
-	}
-	dir, undoDirs, err := r.makeDirs(at, 1)
-	if err != nil {
-		return noUndo, err
-	}
-	defer dir.Close()
-	undo, err := r.nodeIn(dir, name, n)
+	undo, err := r.nodeIn(dir.at, name, n)
 	if err != nil {
 		return noUndo, errors.Join(err, undoDirs())
 	}
@@ -193,7 +175,6 @@ func (r *Root) nodeIn(dir *os.File, name string, n Node) (Undo, error) {
 	if err != nil {
 		return noUndo, err
 	}
-	defer tree.Close()
 	return r.bindNode(dir, name, n, tree)
 }
 

@@ -2,7 +2,6 @@ package mounts
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path"
 	"strings"
@@ -19,6 +18,8 @@ type Root struct {
 	mount mountID  // the mount that the root is on
 	host  hostMounts
 	table namespaceMounts
+	dirs  map[string]*directory // by unsafe path, see [Root.directory]
+	held  []*os.File            // closed with the root
 
 	// UserNamespace says that the container's user namespace is not the caller's, so
 	// that a node made in its filesystems would not open.
@@ -48,8 +49,18 @@ func NewRoot(dir *os.File, hostMountinfo func() ([]byte, error)) (*Root, error) 
 	return &Root{dir: dir, name: name, mount: id, host: hostMounts{read: hostMountinfo}}, nil
 }
 
-// Close gives the descriptor back.
-func (r *Root) Close() error { return r.dir.Close() }
+// Close gives all descriptors back. Nothing can be undone afterwards.
+func (r *Root) Close() error {
+	closeAll(r.held...)
+	r.held, r.dirs = nil, nil
+	return r.dir.Close()
+}
+
+// hold keeps a descriptor open as long as the root.
+func (r *Root) hold(f *os.File) *os.File {
+	r.held = append(r.held, f)
+	return f
+}
 
 // IsMountPoint tells whether something is mounted on a place in the root; "/" is the root
 // itself.
@@ -167,119 +178,6 @@ func readlinkat(dir *os.File, name string) (string, error) {
 		return "", err
 	}
 	return string(buf[:n]), nil
-}
-
-// makeDirs creates the missing directories below p, all but the last keep of them, and
-// returns the innermost one. New directories are 0755 whatever the umask is and belong
-// to the thread's file system ids.
-func (r *Root) makeDirs(p place, keep int) (*os.File, Undo, error) {
-	undo := undos{}
-	names, err := r.missingPaths(p)
-	if err != nil {
-		return nil, noUndo, err
-	}
-	dir, err := openat(p.at, ".", unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, noUndo, err
-	}
-	for i, name := range p.missing[:len(p.missing)-keep] {
-		next, u, err := r.makeDir(dir, name, names[i])
-		dir.Close()
-		if err != nil {
-			return nil, noUndo, errors.Join(err, undo.run())
-		}
-		undo = append(undo, u)
-		dir = next
-	}
-	return dir, undo.run, nil
-}
-
-func (r *Root) makeDir(dir *os.File, name, whole string) (*os.File, Undo, error) {
-	err := retry(func() error { return unix.Mkdirat(int(dir.Fd()), name, 0o755) })
-	made := err == nil
-	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return nil, noUndo, &os.PathError{Op: "mkdirat", Path: name, Err: err}
-	}
-	// Another container that shares this root may have made it meanwhile; a link or a
-	// file put here is refused.
-	f, err := openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, noUndo, err
-	}
-	if !made {
-		return f, noUndo, nil
-	}
-	undo, err := r.removal(dir, name, whole, f, unix.AT_REMOVEDIR)
-	if err != nil {
-		f.Close()
-		return nil, noUndo, err
-	}
-	return f, undo, fchmod(f, 0o755)
-}
-
-// makeFile creates an empty file as a mount point. It is never opened for reading or
-// writing afterwards.
-func (r *Root) makeFile(dir *os.File, name, whole string) (*os.File, Undo, error) {
-	err := retry(func() error {
-		return unix.Mknodat(int(dir.Fd()), name, unix.S_IFREG|0o644, 0)
-	})
-	made := err == nil
-	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return nil, noUndo, &os.PathError{Op: "mknodat", Path: name, Err: err}
-	}
-	f, err := openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, noUndo, err
-	}
-	st, err := fstat(f)
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		err = &os.PathError{Op: "create", Path: name, Err: unix.ELOOP}
-	}
-	if err != nil {
-		f.Close()
-		return nil, noUndo, err
-	}
-	if !made {
-		return f, noUndo, nil
-	}
-	undo, err := r.removal(dir, name, whole, f, 0)
-	if err != nil {
-		f.Close()
-		return nil, noUndo, err
-	}
-	return f, undo, nil
-}
-
-// removal returns the undo of having created name in dir: it is removed if it is still
-// the same file. whole is its path in the root.
-func (r *Root) removal(dir *os.File, name, whole string, made *os.File, flags int) (Undo, error) {
-	want, err := fstat(made)
-	if err != nil {
-		return nil, err
-	}
-	parent, err := openat(dir, ".", unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		defer parent.Close()
-		if r.Keep != nil && r.Keep(whole) {
-			return nil
-		}
-		var now unix.Stat_t
-		err := unix.Fstatat(int(parent.Fd()), name, &now, unix.AT_SYMLINK_NOFOLLOW)
-		if errors.Is(err, unix.ENOENT) || err == nil && (now.Ino != want.Ino || now.Dev != want.Dev) {
-			return nil
-		}
-		if err == nil {
-			err = retry(func() error { return unix.Unlinkat(int(parent.Fd()), name, flags) })
-		}
-		// Something was put into a directory of ours meanwhile: not ours to remove.
-		if err != nil && !errors.Is(err, unix.ENOTEMPTY) {
-			return fmt.Errorf("undo: %w", &os.PathError{Op: "unlinkat", Path: name, Err: err})
-		}
-		return nil
-	}, nil
 }
 
 // undos runs from the newest to the oldest.

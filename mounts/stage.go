@@ -89,8 +89,9 @@ func cloneHostNode(n Node) (*os.File, error) {
 	return tree, nil
 }
 
-// bindNode puts a clone of a node over an empty file made for it.
+// bindNode puts a clone of a node, which it takes over, over an empty file made for it.
 func (r *Root) bindNode(dir *os.File, name string, n Node, tree *os.File) (Undo, error) {
+	r.hold(tree)
 	target, undoFile, err := r.makeFile(dir, name, path.Join("/", n.UnsafePath))
 	if err != nil {
 		return noUndo, err
@@ -99,9 +100,5 @@ func (r *Root) bindNode(dir *os.File, name string, n Node, tree *os.File) (Undo,
 	if err := moveMount(tree, target); err != nil {
 		return noUndo, errors.Join(fmt.Errorf("%s: %w", n.UnsafePath, err), undoFile())
 	}
-	top, err := dup(tree)
-	if err != nil {
-		return noUndo, errors.Join(err, unmount(tree), undoFile())
-	}
-	return undos{undoFile, func() error { defer top.Close(); return unmount(top) }}.run, nil
+	return undos{undoFile, func() error { return unmount(tree) }}.run, nil
 }

@@ -41,64 +41,117 @@ func refuse(unsafeTarget string, why error) error {
 	return &os.PathError{Op: "mount on", Path: unsafeTarget, Err: why}
 }
 
-// checkTarget tells what is missing of a mount point, or why it cannot be one.
-func (r *Root) checkTarget(unsafeTarget string, dir bool) (missing []string, err error) {
-	if err := checkLexically(unsafeTarget); err != nil {
-		return nil, err
-	}
-	p, err := r.find(unsafeTarget)
-	if err != nil {
-		return nil, err
-	}
-	defer p.close()
-	if err := r.checkPlace(p, unsafeTarget, dir); err != nil {
-		return nil, err
-	}
-	return r.lastingPaths(p)
+// target is a place for a mount: what is there, or where it will be.
+type target struct {
+	dir  *directory
+	base string
+	at   *os.File // what is there; nil where nothing is
 }
 
-// checkPlace looks at where a path led to, not at what it is called.
-func (r *Root) checkPlace(p place, unsafeTarget string, dir bool) error {
-	st, err := fstat(p.at)
+// locate finds the place of a mount. The caller closes what is there.
+func (r *Root) locate(unsafeTarget string) (target, error) {
+	if err := checkLexically(unsafeTarget); err != nil {
+		return target{}, err
+	}
+	unsafeDir, base := path.Split(path.Join("/", unsafeTarget))
+	dir, err := r.directory(unsafeDir)
+	if err != nil {
+		return target{}, err
+	}
+	t := target{dir: dir, base: base}
+	if len(dir.missing) > 0 {
+		return t, nil
+	}
+	t.at, err = openat(dir.at, base, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return t, nil
+	}
+	if err != nil {
+		return target{}, err
+	}
+	if refuseLink(t.at, unsafeTarget) == nil {
+		return t, nil
+	}
+	t.at.Close()
+	return r.locateLink(unsafeTarget)
+}
+
+// locateLink finds the place that a link leads to, and the one that a dangling link would.
+func (r *Root) locateLink(unsafeTarget string) (target, error) {
+	p, err := r.find(unsafeTarget)
+	if err != nil || len(p.missing) == 0 {
+		return target{at: p.at}, err
+	}
+	last := len(p.missing) - 1
+	base := p.missing[last]
+	p.missing = p.missing[:last]
+	dir, err := r.describeDir(p)
+	if err != nil {
+		p.close()
+		return target{}, err
+	}
+	r.hold(p.at)
+	return target{dir: dir, base: base}, nil
+}
+
+// checkTarget tells what is missing of a mount point, or why it cannot be one.
+func (r *Root) checkTarget(unsafeTarget string, dir bool) (t target, missing []string, err error) {
+	if t, err = r.locate(unsafeTarget); err != nil {
+		return t, nil, err
+	}
+	if t.at == nil {
+		if t.dir.fsType == unix.PROC_SUPER_MAGIC {
+			return t, nil, refuse(unsafeTarget, ErrInProc)
+		}
+		return t, r.lasting(t.dir, t.base), r.checkShared(t.dir.mount, unsafeTarget)
+	}
+	if err := r.checkExisting(t.at, unsafeTarget, dir); err != nil {
+		t.at.Close()
+		return target{}, nil, err
+	}
+	return t, nil, nil
+}
+
+// checkExisting looks at where a path led to, not at what it is called.
+func (r *Root) checkExisting(at *os.File, unsafeTarget string, dir bool) error {
+	st, err := fstat(at)
 	if err != nil {
 		return err
 	}
-	if len(p.missing) == 0 {
-		if isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR; isDir != dir {
-			return refuse(unsafeTarget, ErrKind)
-		}
-		if same, err := sameFile(p.at, r.dir); err != nil || same {
-			return errors.Join(err, refuse(unsafeTarget, ErrOnRoot))
-		}
+	if isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR; isDir != dir {
+		return refuse(unsafeTarget, ErrKind)
 	}
-	fs, err := fstatfs(p.at)
+	if same, err := sameFile(at, r.dir); err != nil || same {
+		return errors.Join(err, refuse(unsafeTarget, ErrOnRoot))
+	}
+	fs, err := fstatfs(at)
 	if err != nil {
 		return err
 	}
 	if fs.Type == unix.PROC_SUPER_MAGIC {
-		name, err := r.pathOf(p.at)
-		if err != nil {
-			return err
-		}
-		if len(p.missing) > 0 || !slices.Contains(procAllowed, name) {
-			return refuse(unsafeTarget, ErrInProc)
+		name, err := r.pathOf(at)
+		if err != nil || !slices.Contains(procAllowed, name) {
+			return errors.Join(err, refuse(unsafeTarget, ErrInProc))
 		}
 	}
-	return r.checkShared(p.at, unsafeTarget)
+	id, err := mountIDOf(at)
+	if err != nil {
+		return err
+	}
+	return r.checkShared(id, unsafeTarget)
 }
 
-func (r *Root) checkShared(at *os.File, unsafeTarget string) error {
-	id, err := mountIDOf(at)
-	if err != nil || id == r.mount {
-		return err
+func (r *Root) checkShared(id mountID, unsafeTarget string) error {
+	if id == r.mount {
+		return nil
 	}
 	all, err := r.table.mounts()
 	if err != nil {
 		return err
 	}
-	m, err := all.of(at)
+	m, err := all.byID(id)
 	if err != nil {
-		return err
+		return refuse(unsafeTarget, err)
 	}
 	if peer, err := r.host.hasPeer(m); err != nil || peer {
 		return errors.Join(err, refuse(unsafeTarget, ErrShared))
@@ -128,62 +181,25 @@ func (r *Root) pathOf(f *os.File) (string, error) {
 	return path.Join("/", rel), nil
 }
 
-// lastingPaths names what has to be created, as far as it outlives the container: what
-// lies on the root's own mount.
-func (r *Root) lastingPaths(p place) ([]string, error) {
-	if id, err := mountIDOf(p.at); err != nil || id != r.mount {
-		return nil, err
-	}
-	return r.missingPaths(p)
-}
-
-// missingPaths names what has to be created.
-func (r *Root) missingPaths(p place) ([]string, error) {
-	if len(p.missing) == 0 {
-		return nil, nil
-	}
-	name, err := r.pathOf(p.at)
-	if err != nil {
-		return nil, err
-	}
-	var all []string
-	for _, part := range p.missing {
-		name = path.Join(name, part)
-		all = append(all, name)
-	}
-	return all, nil
-}
-
 // mountPoint opens the place for a mount, creating what is missing.
 func (r *Root) mountPoint(unsafeTarget string, dir bool) (*os.File, Undo, error) {
-	if err := checkLexically(unsafeTarget); err != nil {
-		return nil, noUndo, err
+	t, _, err := r.checkTarget(unsafeTarget, dir)
+	if err != nil || t.at != nil {
+		return t.at, noUndo, err
 	}
-	p, err := r.find(unsafeTarget)
+	undoDirs, err := r.make(t.dir)
 	if err != nil {
 		return nil, noUndo, err
 	}
-	defer p.close()
-	if err := r.checkPlace(p, unsafeTarget, dir); err != nil {
-		return nil, noUndo, err
-	}
-	if len(p.missing) == 0 {
-		f, err := dup(p.at)
-		return f, noUndo, err
-	}
+	create := r.makeFile
 	if dir {
-		return r.makeDirs(p, 0)
+		create = r.makeDir
 	}
-	parent, undoDirs, err := r.makeDirs(p, 1)
-	if err != nil {
-		return nil, noUndo, err
-	}
-	defer parent.Close()
-	f, undoFile, err := r.makeFile(parent, p.missing[len(p.missing)-1], path.Join("/", unsafeTarget))
+	f, undo, err := create(t.dir.at, t.base, path.Join(t.dir.name, t.base))
 	if err != nil {
 		return nil, noUndo, errors.Join(err, undoDirs())
 	}
-	return f, undos{undoDirs, undoFile}.run, nil
+	return f, undos{undoDirs, undo}.run, nil
 }
 
 func dup(f *os.File) (*os.File, error) {
