@@ -68,7 +68,7 @@ func (w *work) openCgroups() error {
 	if err != nil {
 		return err
 	}
-	table, err := os.Open("/proc/self/mountinfo")
+	table, err := oci.OpenMountinfo()
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +12,6 @@ import (
 	"oci-cdi-hook/hook/vendor"
 	"oci-cdi-hook/mounts/nsthread"
 )
-
-func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(r) }
 
 // hookStep is what the vendors' hooks need, opened before the first change.
 type hookStep struct {

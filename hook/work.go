@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"oci-cdi-hook/hook/oci"
 	"oci-cdi-hook/hook/plan"
 	"oci-cdi-hook/hook/record"
 	"oci-cdi-hook/mounts"
@@ -23,6 +25,8 @@ type work struct {
 	thread *nsthread.Thread
 	root   *mounts.Root
 	userNS *os.File
+	// hostTable is the mounts of the host's side, opened before the thread left it.
+	hostTable *os.File
 
 	files   []fileStep
 	cgroups cgroupStep
@@ -59,9 +63,6 @@ func (d *direct) prepare() (*work, error) {
 	w := &work{direct: d}
 	err := w.enter()
 	if err == nil {
-		err = w.thread.Do(w.checkFiles)
-	}
-	if err == nil {
 		err = w.checkCgroups()
 	}
 	if err == nil {
@@ -80,15 +81,18 @@ func (w *work) close() {
 	if w.root != nil {
 		_ = w.root.Close()
 	}
-	if w.userNS != nil {
-		_ = w.userNS.Close()
+	for _, f := range []*os.File{w.userNS, w.hostTable} {
+		if f != nil {
+			_ = f.Close()
+		}
 	}
 	if w.thread != nil {
 		w.thread.Close()
 	}
 }
 
-// enter joins the container's mount namespace and finds its root there.
+// enter joins the container's mount namespace, finds its root there, and looks at every
+// mount and node of the plan.
 func (w *work) enter() error {
 	c := w.container
 	ns, err := c.Process.Namespace("mnt")
@@ -96,7 +100,7 @@ func (w *work) enter() error {
 		return err
 	}
 	defer ns.Close()
-	hostTable, err := os.Open("/proc/self/mountinfo")
+	hostTable, err := oci.OpenMountinfo()
 	if err != nil {
 		return err
 	}
@@ -105,15 +109,19 @@ func (w *work) enter() error {
 	}
 	join := nsthread.Join(nsthread.Namespace{File: ns, Type: unix.CLONE_NEWNS})
 	w.thread, err = nsthread.Start(func() error {
-		if err := join(); err != nil {
-			return err
+		err := join()
+		if err == nil {
+			err = w.ownFiles()
 		}
-		return w.ownFiles()
+		if err == nil {
+			err = w.openRoot(hostTable)
+		}
+		if err == nil {
+			err = w.checkFiles()
+		}
+		return err
 	})
-	if err != nil {
-		return errors.Join(err, hostTable.Close())
-	}
-	return w.thread.Do(func() error { return w.openRoot(hostTable) })
+	return err
 }
 
 // ownFiles makes new files belong to the container's root.
@@ -129,19 +137,17 @@ func (w *work) ownFiles() error {
 }
 
 func (w *work) openRoot(hostTable *os.File) error {
+	w.hostTable = hostTable
 	dir, pivoted, err := w.container.OpenRoot()
 	if err != nil {
-		return errors.Join(err, hostTable.Close())
+		return err
 	}
 	if pivoted {
-		return errors.Join(ErrStarted, dir.Close(), hostTable.Close())
+		return errors.Join(ErrStarted, dir.Close())
 	}
-	w.root, err = mounts.NewRoot(dir, func() ([]byte, error) {
-		defer hostTable.Close()
-		return readAll(hostTable)
-	})
+	w.root, err = mounts.NewRoot(dir, func() ([]byte, error) { return io.ReadAll(hostTable) })
 	if err != nil {
-		return errors.Join(err, dir.Close(), hostTable.Close())
+		return errors.Join(err, dir.Close())
 	}
 	w.root.UserNamespace = w.container.UserNamespace
 	w.root.Label = w.container.MountLabel()

@@ -75,9 +75,11 @@ type mountTable []*mountinfo.Info
 
 // threadMounts reads the mounts of the calling thread's namespace.
 func threadMounts() (mountTable, error) {
-	f, err := os.Open("/proc/thread-self/mountinfo")
+	f, err := retryFd("/proc/thread-self/mountinfo", func() (int, error) {
+		return unix.Open("/proc/thread-self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	})
 	if err != nil {
-		return nil, err
+		return nil, &os.PathError{Op: "open", Path: "/proc/thread-self/mountinfo", Err: err}
 	}
 	defer f.Close()
 	return parseMounts(f)

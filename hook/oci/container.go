@@ -126,7 +126,7 @@ func (c *Container) InnerJSON() ([]byte, error) {
 // namespace's root is (pivoted), or lies in it at the path that the runtime uses.
 func (c *Container) OpenRoot() (root *os.File, pivoted bool, err error) {
 	for _, name := range []string{"/", c.RootPath} {
-		f, err := os.OpenFile(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+		f, err := openFile(name, unix.O_PATH|unix.O_DIRECTORY)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 			continue
 		}

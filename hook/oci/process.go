@@ -3,9 +3,11 @@ package oci
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +25,7 @@ type Process struct {
 // OpenProcess opens a process of the caller's pid namespace.
 func OpenProcess(pid int) (*Process, error) {
 	name := "/proc/" + strconv.Itoa(pid)
-	dir, err := os.OpenFile(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+	dir, err := openFile(name, unix.O_PATH|unix.O_DIRECTORY)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, fmt.Errorf("pid %d: %w", pid, unix.ESRCH)
 	}
@@ -120,7 +122,28 @@ func (p *Process) InnerPid() (int, error) {
 }
 
 // BootID names this boot of the machine: pids and start times mean nothing in another.
-func BootID() (string, error) {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+func BootID() (string, error) { return bootID() }
+
+var bootID = sync.OnceValues(func() (string, error) {
+	f, err := openFile("/proc/sys/kernel/random/boot_id", unix.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	id, err := io.ReadAll(f)
 	return strings.TrimSpace(string(id)), err
+})
+
+// OpenMountinfo opens the mounts of the namespace that the calling process was started
+// in; what is read from it later is still of that one.
+func OpenMountinfo() (*os.File, error) { return openFile("/proc/self/mountinfo", unix.O_RDONLY) }
+
+// openFile opens a file without offering it to Go's poller, which for the few short
+// files of a hook costs more than it gives.
+func openFile(name string, flags int) (*os.File, error) {
+	fd, err := unix.Open(name, flags|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }

@@ -66,10 +66,11 @@ func OpenDir(name string) (*Dir, error) {
 	if err := unix.Mkdir(name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, &os.PathError{Op: "mkdir", Path: name, Err: err}
 	}
-	f, err := os.OpenFile(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
+	f := os.NewFile(uintptr(fd), name)
 	var st unix.Stat_t
 	err = unix.Fstat(int(f.Fd()), &st)
 	switch {
