@@ -49,6 +49,8 @@ func (b *Bundle) Hold(rt Runtime) *Held {
 	h.cmd.Env = append(os.Environ(), rt.env...)
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// a child of the runtime may outlive it with our pipes
+	h.cmd.WaitDelay = time.Second
 	b.must(h.cmd.Start())
 	h.wait()
 	return h
@@ -76,7 +78,11 @@ func (h *Held) wait() {
 func (h *Held) Release() Result {
 	h.t.Helper()
 	h.b.must(h.release.Close())
+	late := time.AfterFunc(patience, func() { h.cmd.Process.Kill() })
 	h.cmd.Wait()
+	if !late.Stop() {
+		h.t.Errorf("%s: not done after %v", h.rt.Name, patience)
+	}
 	h.b.Delete(h.rt)
 	for _, p := range []string{heldFIFO, heldState} {
 		h.b.must(os.Remove(p))

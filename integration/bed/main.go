@@ -26,6 +26,7 @@ const (
 const (
 	versionEnv = "OCI_CDI_HOOK_BED"
 	toolsEnv   = "OCI_CDI_HOOK_TOOLS"
+	runEnv     = "OCI_CDI_HOOK_RUN"  // tells runs beside each other apart
 	onlyEnv    = "OCI_CDI_HOOK_BEDS" // "1" or "2": run one bed alone
 )
 
@@ -95,7 +96,7 @@ func runIn(v Version, tools string) error {
 	}
 	c := exec.Command("/proc/self/exe", args...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	c.Env = append(os.Environ(), versionEnv+"="+v.String(), toolsEnv+"="+tools)
+	c.Env = append(os.Environ(), versionEnv+"="+v.String(), toolsEnv+"="+tools, runEnv+"="+runName())
 	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	return c.Run()
 }

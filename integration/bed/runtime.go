@@ -6,13 +6,21 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// Prefix begins the names of all containers and cgroups of the tests.
-const Prefix = "ocicdi-"
+// Prefix begins the names of all containers and cgroups of this run of the tests; another run beside it has another.
+var Prefix = "ocicdi-" + runName() + "-"
+
+func runName() string {
+	if name := os.Getenv(runEnv); name != "" {
+		return name
+	}
+	return strconv.Itoa(os.Getpid())
+}
 
 // Runtime is an OCI runtime under test.
 type Runtime struct {
