@@ -132,11 +132,12 @@ var (
 // says what cannot be had back: the map and function addresses that the kernel has put
 // in, and blinded constants.
 func reloadable(code []insn) ([]insn, error) {
+	code = unblind(code)
 	out := make([]insn, 0, len(code))
 	for at := 0; at < len(code); at++ {
 		i := code[at]
 		switch {
-		case i.dst() == ax || i.src() == ax && i.op&classMask != classLD:
+		case i.dst() == ax || i.src() == ax:
 			return nil, errBlinded
 		case i.op == call:
 			return nil, errCalls
