@@ -10,7 +10,7 @@ root=$PWD
 
 # -v, less what passed: a skip and its reason must not go unseen.
 go_test() {
-	"$go" test -v "$@" 2>&1 | grep -vE '^(=== |PASS$| *--- PASS: |\?  )'
+	"$go" test -v "$@" 2>&1 | grep --line-buffered -vE '^(=== |PASS$| *--- PASS: |\?  )'
 }
 
 unit() {
