@@ -67,11 +67,8 @@ func Direct(ctx context.Context, s Settings, stdin io.Reader) (*Outcome, error) 
 	if err != nil || len(names) == 0 {
 		return out, err
 	}
-	if s.Deadline > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, s.Deadline, fmt.Errorf("deadline of %v passed", s.Deadline))
-		defer cancel()
-	}
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
 	c, err := oci.Find(state)
 	if err != nil {
 		return out, err
@@ -84,6 +81,14 @@ func Direct(ctx context.Context, s Settings, stdin io.Reader) (*Outcome, error) 
 	d := direct{settings: s, container: c, plan: out.Plan}
 	out.Already, err = d.run(ctx)
 	return out, err
+}
+
+// deadline bounds a stage.
+func (s Settings) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.Deadline <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, s.Deadline, fmt.Errorf("deadline of %v passed", s.Deadline))
 }
 
 // planFor resolves names and plans them for a container.
@@ -138,7 +143,7 @@ func (d *direct) run(ctx context.Context) (already bool, err error) {
 	}
 	if err != nil {
 		// A record that cannot be removed is swept when the container is gone.
-		return false, errors.Join(err, undo.run(), d.entry.Remove())
+		return false, errors.Join(err, work.runPoststop(), undo.run(), d.entry.Remove())
 	}
 	return false, nil
 }

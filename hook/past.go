@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"oci-cdi-hook/hook/oci"
+	"oci-cdi-hook/hook/plan"
 	"oci-cdi-hook/hook/record"
 	"oci-cdi-hook/mounts"
 )
@@ -30,15 +32,22 @@ func (d *direct) settlePast() (already bool, err error) {
 		if err := d.sweep(old); err != nil {
 			return false, err
 		}
+		d.runOldPoststop(old)
 		if err := d.entry.Remove(); err != nil {
 			return false, err
 		}
 	}
 	// What is left of others is no reason to refuse this container.
-	_ = d.entry.Sweep(func(r *record.Record) bool {
-		return isGone(r) && d.sweep(r) == nil
-	})
+	_ = d.entry.Sweep(func(r *record.Record) bool { return isGone(r) && d.sweep(r) == nil }, d.runOldPoststop)
 	return false, nil
+}
+
+// runOldPoststop runs the poststop hooks that nobody has called for a container that is
+// gone. What they do wrong does not concern the container that starts now.
+func (d *direct) runOldPoststop(r *record.Record) {
+	ctx, cancel := context.WithTimeout(context.Background(), poststopGrace)
+	defer cancel()
+	_ = runRecorded(ctx, r, plan.StagePoststop, stoppedState(r))
 }
 
 func (d *direct) isThisRun(r *record.Record) bool {
@@ -118,19 +127,27 @@ func (d *direct) inUse(self *record.Record, path string) bool {
 
 // journal writes what is going to be done, or that it was.
 func (d *direct) journal(w *work, done bool) error {
+	r, err := w.record(done)
+	if err != nil {
+		return err
+	}
+	return d.entry.Write(r)
+}
+
+func (w *work) record(done bool) (*record.Record, error) {
 	boot, err := oci.BootID()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	actions, err := json.Marshal(d.plan.Actions)
+	actions, err := json.Marshal(w.plan.Actions)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p := d.container.Process
-	return d.entry.Write(&record.Record{
-		ID: d.container.ID, Bundle: d.container.Bundle,
+	p := w.container.Process
+	return &record.Record{
+		ID: w.container.ID, Bundle: w.container.Bundle,
 		Pid: p.Pid, StartTime: p.StartTime, BootID: boot,
-		Done: done, Devices: d.plan.Devices,
-		Root: d.container.RootPath, Targets: w.targets, Missing: w.missing, Actions: actions,
-	})
+		Done: done, Devices: w.plan.Devices,
+		Root: w.container.RootPath, Targets: w.targets, Missing: w.missing, Actions: actions,
+	}, nil
 }

@@ -2,6 +2,8 @@ package hook
 
 import (
 	"os"
+	"path"
+	"slices"
 
 	oci "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -45,8 +47,34 @@ func PlanNames(s Settings, names []string, c PlanContainer) (*plan.Plan, error) 
 		UserNamespace:         c.UserNamespace,
 		CanEnterUserNamespace: c.CanEnterUserNamespace,
 		IgnoreEnv:             s.IgnoreEnv,
+		Entries:               entriesOf(c.Config),
 	})
 }
+
+// entriesOf finds the later stages at which the container's config calls this program.
+func entriesOf(config *oci.Spec) []string {
+	if config.Hooks == nil {
+		return nil
+	}
+	var found []string
+	for _, s := range []struct {
+		stage string
+		hooks []oci.Hook
+	}{
+		{plan.StagePoststart, config.Hooks.Poststart},
+		{plan.StagePoststop, config.Hooks.Poststop},
+	} {
+		if slices.ContainsFunc(s.hooks, func(h oci.Hook) bool {
+			return path.Base(h.Path) == programName && len(h.Args) > 1 && h.Args[1] == s.stage
+		}) {
+			found = append(found, s.stage)
+		}
+	}
+	return found
+}
+
+// programName is the name under which this program is installed.
+const programName = "oci-cdi-hook"
 
 // libraryContainer picks out what the CDI library looks at.
 func libraryContainer(config *oci.Spec) device.Container {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +20,7 @@ type hookStep struct {
 	namespaces map[string]*os.File // of the container, by nsenter's names
 	into       *vendor.Nsenter
 	inner      []byte // the state as a hook inside the container's namespaces gets it
+	ran        bool   // at least one was started
 }
 
 func (h *hookStep) close() {
@@ -47,7 +49,7 @@ var innerNamespaces = []struct {
 func (w *work) checkHooks() error {
 	inside := false
 	for _, a := range w.plan.Actions {
-		if a.Hook == nil || a.Satisfied {
+		if a.Hook == nil || a.Satisfied || plan.IsLater(a.Hook.Stage) {
 			continue
 		}
 		if err := vendorHook(a.Hook).Check(); err != nil {
@@ -99,6 +101,7 @@ func vendorHook(h *plan.Hook) vendor.Hook {
 func (w *work) runHooks(ctx context.Context) error {
 	for _, a := range w.hooks.hooks {
 		var err error
+		w.hooks.ran = true
 		if a.Hook.Stage == plan.StageCreateContainer {
 			err = w.runInside(ctx, a.Hook)
 		} else {
@@ -132,4 +135,23 @@ func (w *work) runInside(ctx context.Context, h *plan.Hook) error {
 	defer thread.Close()
 	at.Thread = thread
 	return vendorHook(h).Run(ctx, w.hooks.inner, at)
+}
+
+// poststopGrace is what vendors' poststop hooks get after a failure: the deadline may have
+// passed, and the engine's own timeout is near.
+const poststopGrace = 10 * time.Second
+
+// runPoststop runs the vendors' poststop hooks after a failure, when others of theirs have
+// run: not every runtime calls poststop for a container that was never created.
+func (w *work) runPoststop() error {
+	if !w.hooks.ran {
+		return nil
+	}
+	r, err := w.record(false)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), poststopGrace)
+	defer cancel()
+	return runRecorded(ctx, r, plan.StagePoststop, w.container.JSON())
 }

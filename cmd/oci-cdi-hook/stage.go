@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -14,7 +15,7 @@ import (
 
 // stages are the OCI hook stages that this program serves. The old prestart runs at the
 // same moment as createRuntime.
-var stages = []string{"createRuntime", "prestart"}
+var stages = []string{"createRuntime", "prestart", "poststart", "poststop"}
 
 func isStage(verb string) bool { return slices.Contains(stages, verb) }
 
@@ -55,7 +56,7 @@ func stageCommand(name string, s streams) *cobra.Command {
 				return err
 			}
 			flags.settings.Deadline = deadline
-			out, err := hook.Direct(cmd.Context(), flags.settings, s.in)
+			out, err := serve(cmd.Context(), name, flags.settings, s)
 			if out != nil {
 				err = tell(s, flags, out, err)
 			}
@@ -66,6 +67,13 @@ func stageCommand(name string, s streams) *cobra.Command {
 	cmd.Flags().DurationVar(&deadline, "deadline", hook.Defaults().Deadline,
 		"time after which all is undone; keep it below the timeout in hooks.d; 0 for none")
 	return cmd
+}
+
+func serve(ctx context.Context, stage string, settings hook.Settings, s streams) (*hook.Outcome, error) {
+	if stage == "poststart" || stage == "poststop" {
+		return hook.Later(ctx, settings, stage, s.in)
+	}
+	return hook.Direct(ctx, settings, s.in)
 }
 
 // tell reports what the engine's user should know, and gives err its container.

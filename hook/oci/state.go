@@ -53,11 +53,20 @@ func ReadState(r io.Reader) (*State, error) {
 	return s, nil
 }
 
+// CheckName tells whether the id can name a file.
+func (s *State) CheckName() error {
+	if s.ID == "" || s.ID == "." || s.ID == ".." || !isComponent(s.ID) {
+		return fmt.Errorf("state: id %q is not one path component", s.ID)
+	}
+	return nil
+}
+
 // Check tells whether the state names a container that a hook can work on.
 func (s *State) Check() error {
+	if err := s.CheckName(); err != nil {
+		return err
+	}
 	switch {
-	case s.ID == "" || s.ID == "." || s.ID == ".." || !isComponent(s.ID):
-		return fmt.Errorf("state: id %q is not one path component", s.ID)
 	case s.Pid <= 1:
 		return fmt.Errorf("state: pid %d is not a container's process", s.Pid)
 	case !path.IsAbs(s.Bundle):

@@ -64,6 +64,10 @@ func (b *builder) appliesHook(h *specs.Hook) bool {
 		if !b.c.UserNamespace || b.c.CanEnterUserNamespace {
 			return true
 		}
+	case StagePoststart, StagePoststop:
+		if slices.Contains(b.c.Entries, h.HookName) {
+			return true
+		}
 	}
 	return b.hasHook(device.Hook{Stage: h.HookName, Path: h.Path, Args: h.Args, Env: h.Env})
 }

@@ -132,6 +132,9 @@ type Container struct {
 	CanEnterUserNamespace bool
 	// IgnoreEnv lists variables, NAME=value, whose absence harms nothing.
 	IgnoreEnv []string
+	// Entries are the later stages, poststart and poststop, at which the engine calls
+	// this program again for the container.
+	Entries []string
 }
 
 // EmptyDeviceError says that nothing at all of a device can be applied.

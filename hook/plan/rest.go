@@ -21,9 +21,13 @@ const (
 	StagePoststop        = "poststop"
 )
 
+// IsLater tells of stages that come after this program's own: their hooks are run when the
+// engine calls it again.
+func IsLater(stage string) bool { return stage == StagePoststart || stage == StagePoststop }
+
 // hooks adds the vendors' hooks in the order in which a runtime runs them.
 func (b *builder) hooks(all []device.Hook) {
-	for _, stage := range []string{StagePrestart, StageCreateRuntime, StageCreateContainer} {
+	for _, stage := range slices.Concat([]string{StagePrestart, StageCreateRuntime, StageCreateContainer}, b.c.Entries) {
 		for _, h := range all {
 			if h.Stage == stage {
 				b.hook(h)
@@ -31,11 +35,11 @@ func (b *builder) hooks(all []device.Hook) {
 		}
 	}
 	for _, h := range all {
-		switch h.Stage {
-		case StageStartContainer:
+		switch {
+		case h.Stage == StageStartContainer:
 			b.missingHook(h, "it runs in the container after this hook, from the config that the runtime has read")
-		case StagePoststart, StagePoststop:
-			b.missingHook(h, "this program has no entry for that stage")
+		case IsLater(h.Stage) && !slices.Contains(b.c.Entries, h.Stage):
+			b.missingHook(h, "the engine does not call this program at that stage: its "+h.Stage+" entry is not in hooks.d")
 		}
 	}
 }

@@ -66,6 +66,11 @@ func OpenDir(name string) (*Dir, error) {
 	if err := unix.Mkdir(name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, &os.PathError{Op: "mkdir", Path: name, Err: err}
 	}
+	return OpenExisting(name)
+}
+
+// OpenExisting opens a state directory that is there.
+func OpenExisting(name string) (*Dir, error) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
@@ -285,8 +290,8 @@ func (e *Entry) Others(f func(*Record)) error {
 const sweepAtOnce = 16
 
 // Sweep looks at some of the other containers' records and removes those for which gone
-// says so. What somebody works on now, or cannot be read, is left alone.
-func (e *Entry) Sweep(gone func(*Record) bool) error {
+// says so, after before. What somebody works on now, or cannot be read, is left alone.
+func (e *Entry) Sweep(gone func(*Record) bool, before func(*Record)) error {
 	names, err := e.dir.names()
 	if err != nil {
 		return err
@@ -298,13 +303,13 @@ func (e *Entry) Sweep(gone func(*Record) bool) error {
 	}
 	for i := range min(len(names), sweepAtOnce) {
 		if name := names[(first+i)%len(names)]; name != e.name {
-			errs = append(errs, e.dir.sweepOne(name, gone))
+			errs = append(errs, e.dir.sweepOne(name, gone, before))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (d *Dir) sweepOne(name string, gone func(*Record) bool) error {
+func (d *Dir) sweepOne(name string, gone func(*Record) bool, before func(*Record)) error {
 	// Most records are of containers that live: look before taking the lock.
 	if r, err := d.read(name); err == nil && !gone(r) {
 		return nil
@@ -318,6 +323,7 @@ func (d *Dir) sweepOne(name string, gone func(*Record) bool) error {
 	}
 	r, err := e.Read()
 	if err == nil && gone(r) {
+		before(r)
 		err = e.Remove()
 	}
 	if errors.Is(err, os.ErrNotExist) {

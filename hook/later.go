@@ -1,0 +1,110 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"oci-cdi-hook/hook/oci"
+	"oci-cdi-hook/hook/plan"
+	"oci-cdi-hook/hook/record"
+	"oci-cdi-hook/hook/vendor"
+)
+
+// Later is the stages poststart and poststop: it runs the vendors' hooks of that stage
+// from the record of what the container was given, so that a spec deleted meanwhile does
+// no harm. A container without a record was given nothing.
+//
+// What a vendor's poststop hook does wrong is a warning: a container that has stopped
+// cannot be stopped better.
+func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Outcome, error) {
+	state, err := oci.ReadState(stdin)
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{ContainerID: state.ID}
+	if err := state.CheckName(); err != nil {
+		return out, err
+	}
+	dir, err := record.OpenExisting(s.StateDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	defer dir.Close()
+	entry, err := dir.Lock(state.ID, state.Bundle)
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = entry.Unlock() }()
+	r, err := entry.Read()
+	if errors.Is(err, os.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	err = runRecorded(ctx, r, stage, state.JSON())
+	if stage != plan.StagePoststop {
+		return out, err
+	}
+	if err != nil {
+		out.Warnings = append(out.Warnings, err.Error())
+	}
+	// A restart may have come first: then the record is of the new process.
+	if isGone(r) {
+		return out, entry.Remove()
+	}
+	return out, nil
+}
+
+// runRecorded runs the hooks of a stage that a record holds, each of them whatever the
+// one before did, in the runtime's namespaces (runtime-spec, config.md).
+func runRecorded(ctx context.Context, r *record.Record, stage string, state []byte) error {
+	var actions []plan.Action
+	if err := json.Unmarshal(r.Actions, &actions); err != nil {
+		return fmt.Errorf("record of container %s: %w", r.ID, err)
+	}
+	var errs []error
+	for _, a := range actions {
+		if a.Hook == nil || a.Hook.Stage != stage || a.Satisfied {
+			continue
+		}
+		h := vendorHook(a.Hook)
+		err := h.Check()
+		if err == nil {
+			err = h.Run(ctx, state, vendor.Place{Dir: existingDir(r.Bundle)})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %w (%s)", stage, err, a.Origin))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// existingDir is a place to run a hook in: the bundle may be gone by poststop.
+func existingDir(bundle string) string {
+	if st, err := os.Stat(bundle); err == nil && st.IsDir() {
+		return bundle
+	}
+	return "/"
+}
+
+// stoppedState is the state document of a container that has ended, for poststop hooks
+// that no runtime calls.
+func stoppedState(r *record.Record) []byte {
+	state, err := json.Marshal(map[string]any{
+		"ociVersion": "1.0.2", "id": r.ID, "status": "stopped", "pid": 0, "bundle": r.Bundle,
+	})
+	if err != nil {
+		return []byte("{}")
+	}
+	return state
+}
