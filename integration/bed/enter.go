@@ -140,7 +140,7 @@ func overlay(names ...string) error {
 
 func cgroupTree(v Version) error {
 	if v == V1 {
-		return unmountIfThere("/sys/fs/cgroup/unified")
+		return onlyV1()
 	}
 	// newest first: the tmpfs of a v1 tree, then whatever lay below it
 	for n := 0; n < 8 && mounted("/sys/fs/cgroup"); n++ {
@@ -151,14 +151,43 @@ func cgroupTree(v Version) error {
 	return mount("cgroup2", "/sys/fs/cgroup", "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
-func unmountIfThere(path string) error {
-	if !mounted(path) {
-		return nil
+// onlyV1 builds a tree of the v1 hierarchies anew. Taking the unified mount away would not do: crun makes a folder for each container
+// in what lies below it, which is the machine's own tmpfs, and leaves it there.
+func onlyV1() error {
+	const tree = "/run/cgroup"
+	if err := os.Mkdir(tree, 0o755); err != nil {
+		return err
 	}
-	if err := unix.Unmount(path, 0); err != nil {
-		return &os.PathError{Op: "umount", Path: path, Err: err}
+	if err := mount("cgroups", tree, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0755"); err != nil {
+		return err
 	}
-	return nil
+	entries, err := os.ReadDir("/sys/fs/cgroup")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		from, to := filepath.Join("/sys/fs/cgroup", e.Name()), filepath.Join(tree, e.Name())
+		if link, err := os.Readlink(from); err == nil {
+			err = os.Symlink(link, to)
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if e.Name() == "unified" {
+			continue
+		}
+		if err := os.Mkdir(to, 0o755); err != nil {
+			return err
+		}
+		if err := mount(from, to, "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
+	}
+	if err := mount(tree, "/sys/fs/cgroup", "", unix.MS_MOVE, ""); err != nil {
+		return err
+	}
+	return os.Remove(tree)
 }
 
 func mounted(path string) bool {
