@@ -86,6 +86,11 @@ what would be done (plan).`,
 		root.AddCommand(stageCommand(args[0], s))
 		return root
 	}
+	if len(args) > 0 && args[0] == filterStage {
+		spareGC()
+		root.AddCommand(precreateCommand(s))
+		return root
+	}
 	if len(args) > 0 && args[0] == hook.ExecVerb {
 		root.AddCommand(execCommand())
 		return root
@@ -93,7 +98,7 @@ what would be done (plan).`,
 	for _, name := range stages {
 		root.AddCommand(stageCommand(name, s))
 	}
-	root.AddCommand(listCommand(s), planCommand(s), versionCommand(s))
+	root.AddCommand(precreateCommand(s), listCommand(s), planCommand(s), versionCommand(s))
 	return root
 }
 

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"oci-cdi-hook/hook"
+	"oci-cdi-hook/hook/filter"
+)
+
+// filterStage is podman's own stage before create.
+const filterStage = "precreate"
+
+func precreateCommand(s streams) *cobra.Command {
+	var flags commonFlags
+	cmd := &cobra.Command{
+		Use:   filterStage,
+		Short: "OCI hook stage of podman: the config is on stdin, and goes to stdout with the devices in it",
+		Example: `  in a hooks.d directory of its own: "args": ["oci-cdi-hook", "precreate"], "stages": ["precreate"]
+  by hand: oci-cdi-hook precreate < config.json > edited.json`,
+		Args: wantArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			if err := flags.check(); err != nil {
+				return err
+			}
+			// podman keeps stderr to itself: the log file has the only word of an error.
+			return tell(s, flags, &hook.Outcome{}, precreate(s, flags.settings))
+		},
+	}
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+// precreate writes at the end and at once: half a config must not be taken for
+// a whole one.
+func precreate(s streams, settings hook.Settings) error {
+	output, _, err := filter.Run(filter.Settings{
+		SpecDirs: settings.SpecDirs, AnnotationPrefixes: settings.AnnotationPrefixes,
+	}, s.in)
+	if err != nil {
+		return err
+	}
+	// An engine that has closed the pipe should get an exit code, not a signal.
+	signal.Ignore(syscall.SIGPIPE)
+	if _, err := s.out.Write(output); err != nil {
+		return fmt.Errorf("config of %d bytes: %w", len(output), err)
+	}
+	return nil
+}
