@@ -45,8 +45,9 @@ func Defaults() Settings {
 
 // Outcome is what a stage has done.
 type Outcome struct {
-	ContainerID string
-	Plan        *plan.Plan // nil where nothing was asked
+	ContainerID   string
+	ContainerName string     // where the engine tells it
+	Plan          *plan.Plan // nil where nothing was asked
 	// Already says that an earlier run had done everything.
 	Already  bool
 	Warnings []string
@@ -62,8 +63,8 @@ func Direct(ctx context.Context, s Settings, stdin io.Reader) (*Outcome, error) 
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{ContainerID: state.ID}
-	names, err := device.Requested(state.Annotations, s.AnnotationPrefixes, state.Annotations[containerNameKey])
+	out := &Outcome{ContainerID: state.ID, ContainerName: state.Annotations[containerNameKey]}
+	names, err := device.Requested(state.Annotations, s.AnnotationPrefixes, out.ContainerName)
 	if err != nil || len(names) == 0 {
 		return out, err
 	}

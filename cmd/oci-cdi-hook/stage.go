@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"oci-cdi-hook/hook"
+	"oci-cdi-hook/hook/log"
 )
 
 // stages are the OCI hook stages that this program serves. The old prestart runs at the
@@ -24,6 +23,7 @@ type commonFlags struct {
 	settings hook.Settings
 	logFile  string
 	logLevel string
+	level    log.Level
 }
 
 func (c *commonFlags) add(f *pflag.FlagSet) {
@@ -32,13 +32,13 @@ func (c *commonFlags) add(f *pflag.FlagSet) {
 		"directory of CDI specs; may be repeated, later ones win; replaces the default")
 	f.StringVar(&c.settings.StateDir, "state-dir", c.settings.StateDir,
 		"directory of the records of what was done to containers")
-	f.StringVar(&c.logFile, "log-file", "", "file that warnings and errors are appended to as well")
-	f.StringVar(&c.logLevel, "log-level", "warning", "error or warning: what is told besides failing")
+	f.StringVar(&c.logFile, "log-file", log.Auto, "file to log to; auto is the journal, else syslog")
+	f.StringVar(&c.logLevel, "log-level", log.Info.String(), "what is logged: error, warning, info or debug")
 }
 
-func (c *commonFlags) check() error {
-	if !slices.Contains([]string{"error", "warning"}, c.logLevel) {
-		return usageError{fmt.Errorf("--log-level %q is neither error nor warning", c.logLevel)}
+func (c *commonFlags) check() (err error) {
+	if c.level, err = log.ParseLevel(c.logLevel); err != nil {
+		return usageError{err}
 	}
 	return nil
 }
@@ -56,10 +56,9 @@ func stageCommand(name string, s streams) *cobra.Command {
 				return err
 			}
 			flags.settings.Deadline = deadline
+			began := time.Now()
 			out, err := serve(cmd.Context(), name, flags.settings, s)
-			if out != nil {
-				err = tell(s, flags, out, err)
-			}
+			report{s, flags, name, began}.tell(out, err)
 			return err
 		},
 	}
@@ -76,39 +75,3 @@ func serve(ctx context.Context, stage string, settings hook.Settings, s streams)
 	return hook.Direct(ctx, settings, s.in)
 }
 
-// tell reports what the engine's user should know, and gives err its container.
-func tell(s streams, flags commonFlags, out *hook.Outcome, err error) error {
-	var lines []string
-	if flags.logLevel == "warning" {
-		for _, w := range out.Warnings {
-			lines = append(lines, "oci-cdi-hook: warning: "+w)
-		}
-	}
-	for _, line := range lines {
-		fmt.Fprintln(s.err, line)
-	}
-	if err != nil {
-		lines = append(lines, "oci-cdi-hook: "+err.Error())
-	}
-	if flags.logFile == "" || len(lines) == 0 {
-		return err
-	}
-	if lerr := appendLog(flags.logFile, out.ContainerID, lines); lerr != nil {
-		fmt.Fprintln(s.err, "oci-cdi-hook: warning: log:", lerr)
-	}
-	return err
-}
-
-func appendLog(name, id string, lines []string) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintf(f, "%s container %q: %s\n", time.Now().Format(time.RFC3339), id, line); err != nil {
-			_ = f.Close()
-			return err
-		}
-	}
-	return f.Close()
-}

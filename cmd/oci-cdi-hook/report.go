@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oci-cdi-hook/hook"
+	"oci-cdi-hook/hook/log"
+)
+
+// report tells what a stage did: warnings to stderr, which an engine may show, and all of
+// it to the log. The error itself goes to stderr at the very end of the program.
+type report struct {
+	s     streams
+	flags commonFlags
+	stage string
+	began time.Time
+}
+
+func (r report) tell(out *hook.Outcome, err error) {
+	if out == nil {
+		out = &hook.Outcome{}
+	}
+	for _, w := range out.Warnings {
+		if r.flags.level >= log.Warning {
+			fmt.Fprintln(r.s.err, "oci-cdi-hook: warning:", w)
+		}
+		r.log(log.Warning, w, out)
+	}
+	switch {
+	case err != nil:
+		r.log(log.Error, err.Error(), out)
+	case out.Already:
+		r.log(log.Debug, "was done already", out)
+	case out.Plan != nil:
+		r.log(log.Info, "gave the container "+strings.Join(out.Plan.Devices, ", "), out)
+	}
+	// A container that asks for nothing leaves no word anywhere.
+}
+
+func (r report) log(level log.Level, message string, out *hook.Outcome) {
+	if level > r.flags.level {
+		return
+	}
+	fields := map[string]string{
+		log.FieldContainer: out.ContainerID,
+		log.FieldName:      out.ContainerName,
+		log.FieldStage:     r.stage,
+		log.FieldDuration:  strconv.FormatInt(time.Since(r.began).Microseconds(), 10),
+	}
+	if p := out.Plan; p != nil {
+		fields[log.FieldDevices] = strings.Join(p.Devices, ",")
+		var specs []string
+		for _, a := range p.Actions {
+			if !slices.Contains(specs, a.Spec) {
+				specs = append(specs, a.Spec)
+			}
+		}
+		fields[log.FieldSpecs] = strings.Join(specs, ",")
+	}
+	err := log.Send(r.flags.logFile, log.Entry{Level: level, Message: message, Fields: fields})
+	// A host without any log has none to miss; a file that was asked for is another matter.
+	if err != nil && r.flags.logFile != log.Auto {
+		fmt.Fprintln(r.s.err, "oci-cdi-hook: warning: log:", err)
+	}
+}
