@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,10 @@ func precreateCommand(s streams) *cobra.Command {
 				return err
 			}
 			// podman keeps stderr to itself: the log file has the only word of an error.
-			return tell(s, flags, &hook.Outcome{}, precreate(s, flags.settings))
+			began := time.Now()
+			err := precreate(s, flags.settings)
+			report{s, flags, filterStage, began}.tell(nil, err)
+			return err
 		},
 	}
 	flags.add(cmd.Flags())

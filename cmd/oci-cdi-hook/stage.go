@@ -74,4 +74,3 @@ func serve(ctx context.Context, stage string, settings hook.Settings, s streams)
 	}
 	return hook.Direct(ctx, settings, s.in)
 }
-
