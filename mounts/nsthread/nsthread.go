@@ -34,8 +34,7 @@ type job struct {
 
 // Start makes a thread and runs enter on it first. If enter fails, the thread is gone
 // and its error is returned. The thread has a file system context of its own
-// (CLONE_FS), so that its root, working directory and umask are nobody else's; its umask
-// is 0.
+// (CLONE_FS), so that its root, working directory and umask are nobody else's.
 func Start(enter func() error) (*Thread, error) {
 	t := &Thread{jobs: make(chan job), gone: make(chan struct{})}
 	started := make(chan error)
@@ -113,7 +112,6 @@ func (t *Thread) run(enter func() error, started chan<- error) {
 		started <- os.NewSyscallError("unshare(CLONE_FS)", err)
 		return
 	}
-	unix.Umask(0) // this thread's alone: modes are meant as they are given
 	if err := enter(); err != nil {
 		started <- err
 		return
