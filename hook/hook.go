@@ -24,7 +24,9 @@ import (
 type Settings struct {
 	SpecDirs           []string
 	AnnotationPrefixes []string
-	StateDir           string
+	// StateDir holds the records; empty means [DefaultStateDir], or in a rootless engine
+	// the user's runtime directory.
+	StateDir string
 	// Deadline bounds a stage: then vendors' hooks are ended and all is undone, before
 	// the engine kills this process and the undo with it.
 	Deadline time.Duration
@@ -37,10 +39,25 @@ func Defaults() Settings {
 	return Settings{
 		SpecDirs:           []string{"/etc/cdi", "/var/run/cdi"},
 		AnnotationPrefixes: []string{device.DefaultPrefix},
-		StateDir:           "/run/oci-cdi-hook",
 		Deadline:           100 * time.Second,
 		IgnoreEnv:          []string{"NVIDIA_VISIBLE_DEVICES=void"},
 	}
+}
+
+// DefaultStateDir is where records are kept.
+const DefaultStateDir = "/run/oci-cdi-hook"
+
+// stateDir is the directory to use. A rootless engine runs hooks in a user namespace whose
+// root is the user: /run is not theirs, their runtime directory (pam_systemd(8)) is. It is
+// found by the user's id, as the environment is not to be trusted.
+func (s Settings) stateDir() string {
+	if s.StateDir != "" {
+		return s.StateDir
+	}
+	if uid, ok := oci.OuterUID(); ok {
+		return fmt.Sprintf("/run/user/%d/oci-cdi-hook", uid)
+	}
+	return DefaultStateDir
 }
 
 // Outcome is what a stage has done.
@@ -118,7 +135,7 @@ type direct struct {
 }
 
 func (d *direct) run(ctx context.Context) (already bool, err error) {
-	dir, err := record.OpenDir(d.settings.StateDir)
+	dir, err := record.OpenDir(d.settings.stateDir())
 	if err != nil {
 		return false, err
 	}

@@ -29,7 +29,7 @@ func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Out
 	if err := state.CheckName(); err != nil {
 		return out, err
 	}
-	dir, err := record.OpenExisting(s.StateDir)
+	dir, err := record.OpenExisting(s.stateDir())
 	if errors.Is(err, os.ErrNotExist) {
 		return out, nil
 	}

@@ -31,7 +31,7 @@ func (c *commonFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.settings.SpecDirs, "spec-dir", c.settings.SpecDirs,
 		"directory of CDI specs; may be repeated, later ones win; replaces the default")
 	f.StringVar(&c.settings.StateDir, "state-dir", c.settings.StateDir,
-		"directory of the records of what was done to containers")
+		"directory of the records of what was done to containers (default "+hook.DefaultStateDir+", rootless the user's runtime directory)")
 	f.StringVar(&c.logFile, "log-file", log.Auto, "file to log to; auto is the journal, else syslog")
 	f.StringVar(&c.logLevel, "log-level", log.Info.String(), "what is logged: error, warning, info or debug")
 }

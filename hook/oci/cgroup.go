@@ -3,6 +3,7 @@ package oci
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"strconv"
@@ -15,12 +16,23 @@ import (
 // InUserNamespace tells whether this process is in a user namespace that is not the
 // initial one: its uid_map is not the identity on all ids.
 func InUserNamespace() bool {
+	_, ok := OuterUID()
+	return ok
+}
+
+// OuterUID gives the id that this process's user 0 has outside the user namespace that the
+// process is in; false in the initial one.
+func OuterUID() (uid uint32, inside bool) {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
-		return false
+		return 0, false
 	}
-	fields := strings.Fields(string(text))
-	return len(fields) != 3 || fields[0] != "0" || fields[1] != "0" || fields[2] != "4294967295"
+	m, err := ParseIDMap(string(text))
+	if err != nil || len(m) == 1 && m[0] == (idRange{0, 0, math.MaxUint32}) {
+		return 0, false
+	}
+	uid, _ = m.ToHost(0)
+	return uid, true
 }
 
 // Owns tells whether another process is in this one's pid namespace and that is not the
