@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	oci "github.com/opencontainers/runtime-spec/specs-go"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
@@ -26,6 +27,9 @@ func (a *application) apply(r *device.Resolution) (err error) {
 	// What a host lacks is found here, with every node that is missing.
 	a.native, err = r.Native(device.Container{UID: user.UID, GID: user.GID, IDMapped: mapped})
 	if err != nil {
+		return err
+	}
+	if err := a.checkText(); err != nil {
 		return err
 	}
 	if err := a.checkGIDs(); err != nil {
@@ -86,6 +90,38 @@ func (a *application) checkGIDs() error {
 	return nil
 }
 
+// checkText refuses what JSON cannot carry: another text would take its place.
+func (a *application) checkText() error {
+	var err error
+	check := func(o device.Origin, texts ...string) {
+		for _, text := range texts {
+			if !utf8.ValidString(text) && err == nil {
+				err = fmt.Errorf("%q of device %q, spec %q: not UTF-8, as JSON must be", text, o.Device, o.SpecPath)
+			}
+		}
+	}
+	n := a.native
+	for _, e := range n.Env {
+		check(e.Origin, e.Entry)
+	}
+	for _, d := range n.Nodes {
+		check(d.Origin, d.Path, d.HostPath)
+	}
+	for _, m := range n.Mounts {
+		check(m.Origin, append([]string{m.Source, m.Destination, m.Type}, m.Options...)...)
+	}
+	for _, h := range n.Hooks {
+		check(h.Origin, slices.Concat([]string{h.Path}, h.Args, h.Env)...)
+	}
+	for _, d := range n.NetDevices {
+		check(d.Origin, d.HostName, d.Name)
+	}
+	if r := n.IntelRdt; r != nil {
+		check(r.Origin, append([]string{r.ClosID, r.L3CacheSchema, r.MemBwSchema}, r.Schemata...)...)
+	}
+	return err
+}
+
 // dropReplacedDevices drops what the config has for the paths of wanted nodes.
 // The library would drop the first of each alone.
 func (a *application) dropReplacedDevices() {
@@ -111,7 +147,7 @@ func (a *application) wantedMounts() []oci.Mount {
 // others of its destination. The library removes one of these others with each
 // run, not always its own.
 func (a *application) mountsAreThere() bool {
-	last := map[string]oci.Mount{}
+	last := map[string]mount{}
 	for _, m := range a.oldMounts {
 		last[m.Destination] = m
 	}
@@ -137,11 +173,11 @@ func depth(m oci.Mount) int { return strings.Count(filepath.Clean(m.Destination)
 
 // newHooks returns the hooks that the library has added, of one stage, without
 // those that the config has had. What is wanted twice is there twice.
-func newHooks(old, added []oci.Hook) []oci.Hook {
+func newHooks(old []hook, added []oci.Hook) []oci.Hook {
 	old = slices.Clone(old)
 	var fresh []oci.Hook
 	for _, h := range added {
-		i := slices.IndexFunc(old, func(o oci.Hook) bool {
+		i := slices.IndexFunc(old, func(o hook) bool {
 			return o.Path == h.Path && slices.Equal(o.Args, h.Args) && slices.Equal(o.Env, h.Env)
 		})
 		if i < 0 {

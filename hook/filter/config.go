@@ -23,10 +23,25 @@ type config struct {
 
 	spec          oci.Spec // for the library, see decode
 	oldEnv        []string
-	oldMounts     []oci.Mount
+	oldMounts     []mount
 	oldRules      []oci.LinuxDeviceCgroup
-	oldHooks      map[string][]oci.Hook // by stage
+	oldHooks      map[string][]hook // by stage
 	userNamespace bool
+}
+
+// mount and hook are what equal ones have in common; of the rest of them nothing
+// is read.
+type mount struct {
+	Destination string   `json:"destination"`
+	Type        string   `json:"type"`
+	Source      string   `json:"source"`
+	Options     []string `json:"options"`
+}
+
+type hook struct {
+	Path string   `json:"path"`
+	Args []string `json:"args"`
+	Env  []string `json:"env"`
 }
 
 // containerNameKey is where the kubelet, through the CRI, puts a container's name.
@@ -50,7 +65,9 @@ func (c *config) requested(prefixes []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := decodeAll[struct{ Path string }]("linux.devices", list)
+	nodes, err := decodeAll[struct {
+		Path string `json:"path"`
+	}]("linux.devices", list)
 	if err != nil {
 		return nil, err
 	}
@@ -135,9 +152,9 @@ func (c *config) decodeProcess() (err error) {
 }
 
 func (c *config) decodeID(key string, id *uint32) error {
-	raw := c.user.get(key)
-	if raw == nil {
-		return nil
+	raw, err := c.user.get(key)
+	if raw == nil || err != nil {
+		return err
 	}
 	return decode("process.user."+key, raw, id)
 }
@@ -146,19 +163,11 @@ func (c *config) decodeMounts() (err error) {
 	if c.mounts, err = c.top.list("mounts"); err != nil {
 		return err
 	}
-	type mount struct {
-		Destination, Type, Source string
-		Options                   []string
-	}
-	list, err := decodeAll[mount]("mounts", c.mounts)
-	if err != nil {
-		return err
-	}
-	for i, m := range list {
+	c.oldMounts, err = decodeAll[mount]("mounts", c.mounts)
+	for i, m := range c.oldMounts {
 		c.spec.Mounts = append(c.spec.Mounts, oci.Mount{Destination: m.Destination, UIDMappings: indexMark(i)})
-		c.oldMounts = append(c.oldMounts, oci.Mount{Destination: m.Destination, Type: m.Type, Source: m.Source, Options: m.Options})
 	}
-	return nil
+	return err
 }
 
 // indexMark marks a mount of the config with its index, in a field that the
@@ -185,7 +194,9 @@ func (c *config) decodeLinux() (err error) {
 	if err != nil {
 		return err
 	}
-	namespaces, err := decodeAll[struct{ Type string }]("linux.namespaces", list)
+	namespaces, err := decodeAll[struct {
+		Type string `json:"type"`
+	}]("linux.namespaces", list)
 	if err != nil {
 		return err
 	}
@@ -221,23 +232,15 @@ func (c *config) decodeHooks() (err error) {
 	if c.hooks, err = c.top.child("hooks"); err != nil {
 		return err
 	}
-	c.hookLists, c.oldHooks = map[string][][]byte{}, map[string][]oci.Hook{}
-	type hook struct {
-		Path      string
-		Args, Env []string
-	}
+	c.hookLists, c.oldHooks = map[string][][]byte{}, map[string][]hook{}
 	for _, stage := range hookStages {
 		list, err := c.hooks.list(stage)
 		if err != nil {
 			return err
 		}
-		hooks, err := decodeAll[hook]("hooks."+stage, list)
-		if err != nil {
-			return err
-		}
 		c.hookLists[stage] = list
-		for _, h := range hooks {
-			c.oldHooks[stage] = append(c.oldHooks[stage], oci.Hook{Path: h.Path, Args: h.Args, Env: h.Env})
+		if c.oldHooks[stage], err = decodeAll[hook]("hooks."+stage, list); err != nil {
+			return err
 		}
 	}
 	return nil

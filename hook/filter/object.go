@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // object is a JSON object of the config, and the changes to it. All that is not
@@ -84,13 +85,21 @@ func (o *object) find(key string) *member {
 	return nil
 }
 
-// get returns a value as it was read. An absent one and null are nil.
-func (o *object) get(key string) []byte {
+// get returns a value as it was read. An absent one and null are nil. A key in
+// another case is refused: runtimes differ in whether it counts.
+func (o *object) get(key string) ([]byte, error) {
 	m := o.find(key)
-	if m == nil || m.end == 0 || o.raw[m.start] == 'n' {
-		return nil
+	if m == nil {
+		for i := range o.members {
+			if other := o.members[i].key; strings.EqualFold(other, key) {
+				return nil, fmt.Errorf("config: %q in place of %q", join(o.path, other), key)
+			}
+		}
 	}
-	return o.raw[m.start:m.end]
+	if m == nil || m.end == 0 || o.raw[m.start] == 'n' {
+		return nil, nil
+	}
+	return o.raw[m.start:m.end], nil
 }
 
 // set gives a key a new value.
@@ -110,11 +119,14 @@ func (o *object) child(key string) (*object, error) {
 	if m != nil && m.child != nil {
 		return m.child, nil
 	}
-	path, raw := join(o.path, key), o.get(key)
+	raw, err := o.get(key)
+	if err != nil {
+		return nil, err
+	}
 	if raw == nil {
 		raw = []byte("{}")
 	}
-	child, err := parseObject(path, raw)
+	child, err := parseObject(join(o.path, key), raw)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +141,9 @@ func (o *object) child(key string) (*object, error) {
 // list returns the elements of a member that is an array. An absent one, and
 // null, has none.
 func (o *object) list(key string) ([][]byte, error) {
-	raw := o.get(key)
-	if raw == nil {
-		return nil, nil
+	raw, err := o.get(key)
+	if raw == nil || err != nil {
+		return nil, err
 	}
 	if raw[0] != '[' {
 		return nil, wrongType(join(o.path, key), raw, "an array")

@@ -145,7 +145,11 @@ func (a *application) putIntelRdt() error {
 
 // putUnlessEqual sets a value, as a whole, unless the one there means the same.
 func putUnlessEqual[T any](o *object, key string, want T) error {
-	if raw := o.get(key); raw != nil {
+	raw, err := o.get(key)
+	if err != nil {
+		return err
+	}
+	if raw != nil {
 		var have T
 		if err := decode(join(o.path, key), raw, &have); err != nil {
 			return err
