@@ -40,32 +40,36 @@ func TestFailureHalfWay(t *testing.T) {
 // TestKilledHalfWay kills the hook while a vendor's hook runs; the next start sweeps what it left.
 func TestKilledHalfWay(t *testing.T) {
 	const fifo, reached = "/run/bed/work/never", "/run/bed/work/reached"
-	r := row{
-		spec: device("deviceNodes: [{path: /opt/one, hostPath: /dev/fuse}]", mountOf("/opt/t/1", "/usr/lib/a/1", "options: [bind]"),
-			hooksOf(vendor("createContainer", "quiet", "hold="+fifo, "state="+reached))) + "- {name: b, containerEdits: {deviceNodes: [{path: /dev/b, hostPath: /dev/fuse}]}}\n",
-		host: func(h *bed.Host) { h.Pipe(fifo) },
+	for _, stage := range []string{"createRuntime", "createContainer"} {
+		r := row{
+			spec: device("deviceNodes: [{path: /opt/one, hostPath: /dev/fuse}]", mountOf("/opt/t/1", "/usr/lib/a/1", "options: [bind]"),
+				hooksOf(vendor(stage, "quiet", "hold="+fifo, "state="+reached))) + "- {name: b, containerEdits: {deviceNodes: [{path: /dev/b, hostPath: /dev/fuse}]}}\n",
+			host: func(h *bed.Host) { h.Pipe(fifo) },
+		}
+		t.Run(stage, func(t *testing.T) { bed.Each(t, func(t *testing.T, rt bed.Runtime) { r.killAndSweep(t, rt, reached) }) })
 	}
-	bed.Each(t, func(t *testing.T, rt bed.Runtime) {
-		untouched := r.run(t, rt, failing, r.prepare(t)).tree
-		b := bed.NewBundle(t)
-		killHookDuring(t, b, rt, reached)
-		if n := len(bed.Records(t)); n != 1 {
-			t.Errorf("%d journals instead of one", n)
-		}
-		if len(report.Diff(untouched, b.Tree())) == 0 {
-			t.Error("nothing was left, so nothing can be swept")
-		}
-		other := bed.NewBundleBeside(t)
-		other.Annotate("v.example/dev=b")
-		other.Register()
-		other.Ask(report.Ask{})
-		other.Write()
-		other.Report(rt)
-		requireSame(t, "an untouched rootfs and one after the sweep", untouched, b.Tree(), nil)
-		if names := bed.Records(t); len(names) != 1 || !strings.HasPrefix(names[0], other.ID+"-") {
-			t.Errorf("the state folder has %v, not one record of %s", names, other.ID)
-		}
-	})
+}
+
+func (r row) killAndSweep(t *testing.T, rt bed.Runtime, reached string) {
+	untouched := r.run(t, rt, failing, r.prepare(t)).tree
+	b := bed.NewBundle(t)
+	killHookDuring(t, b, rt, reached)
+	if n := len(bed.Records(t)); n != 1 {
+		t.Errorf("%d journals instead of one", n)
+	}
+	if len(report.Diff(untouched, b.Tree())) == 0 {
+		t.Error("nothing was left, so nothing can be swept")
+	}
+	other := bed.NewBundleBeside(t)
+	other.Annotate("v.example/dev=b")
+	other.Register()
+	other.Ask(report.Ask{})
+	other.Write()
+	other.Report(rt)
+	requireSame(t, "an untouched rootfs and one after the sweep", untouched, b.Tree(), nil)
+	if names := bed.Records(t); len(names) != 1 || !strings.HasPrefix(names[0], other.ID+"-") {
+		t.Errorf("the state folder has %v, not one record of %s", names, other.ID)
+	}
 }
 
 func killHookDuring(t *testing.T, b *bed.Bundle, rt bed.Runtime, reached string) {

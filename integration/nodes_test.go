@@ -47,7 +47,7 @@ func TestNodes(t *testing.T) {
 			name: "mode whatever the umask", spec: device("deviceNodes: [{path: /dev/nvidia-caps/nvidia-cap1}, {path: /dev/d/e/f, hostPath: /dev/fuse, fileMode: 0660}]"), umask: 0o077,
 			host:  func(h *bed.Host) { h.Node("/dev/nvidia-caps/nvidia-cap1", unix.S_IFCHR|0o400, 10, 237, 0, 0) },
 			paths: []string{"/dev/nvidia-caps", "/dev/d", "/dev/d/e"}, differs: parentsFollowUmask,
-			has:   []string{"path /dev/d d 0755 0:0 has=[e]", "path /dev/d/e d 0755 0:0 has=[f]", "path /dev/d/e/f c 10:229 0660 0:0 open=ok access=rw", "path /dev/nvidia-caps/nvidia-cap1 c 10:237 0400 0:0 open=ok access=rw"},
+			has: []string{"path /dev/d d 0755 0:0 has=[e]", "path /dev/d/e d 0755 0:0 has=[f]", "path /dev/d/e/f c 10:229 0660 0:0 open=ok access=rw", "path /dev/nvidia-caps/nvidia-cap1 c 10:237 0400 0:0 open=ok access=rw"},
 		},
 		{
 			name: "set-id and sticky bits of a mode", spec: device("deviceNodes: [{path: /dev/bits, hostPath: /dev/null, fileMode: 660}]"),
