@@ -89,7 +89,12 @@ func TestBadState(t *testing.T) {
 		{name: "config wrong-typed", stdin: config(`{"ociVersion": "1.0.2", "root": "rootfs"}`), code: failed, words: []string{"config.json"}},
 		{name: "config huge", stdin: config(strings.Repeat(" ", 64<<20) + "{}"), code: failed, words: []string{"config.json"}},
 		{name: "config without root", stdin: config(`{"ociVersion": "1.0.2"}`), code: failed, words: []string{"root"}},
-		{name: "config with another rootfs", stdin: config(`{"ociVersion": "1.0.2", "root": {"path": "/opt"}}`), code: failed, words: []string{"/opt"}},
+		{name: "config with a folder for a rootfs", stdin: config(`{"ociVersion": "1.0.2", "root": {"path": "/opt/t"}}`), code: failed, words: []string{"/opt/t", "mount point"}},
+		{
+			// a mount point of the host, but without what the config says is mounted there
+			name: "config with another rootfs", code: failed, words: []string{"/opt"},
+			stdin: config(`{"ociVersion": "1.0.2", "root": {"path": "/opt"}, "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}]}`),
+		},
 		{name: "config missing", stdin: config(""), code: failed, words: []string{"config.json"}},
 
 		{name: "unknown stage", args: []string{"createNothing"}, stdin: with(nil), code: usage, words: []string{"createNothing"}},
@@ -126,7 +131,7 @@ func (f feed) run(t *testing.T, held *bed.Held) {
 	state := asMap(t, held.State)
 	args := bed.HookArgs("createRuntime")
 	if f.args != nil {
-		args = slices.Concat(f.args, args[1:])
+		args = f.args
 	}
 	before := held.View()
 	res := bed.Run(t, f.stdin(t, state), nil, slices.Concat([]string{bed.Hook(t)}, args)...)
