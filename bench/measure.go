@@ -16,21 +16,27 @@ type program struct {
 	stdin []byte // small enough for a pipe's buffer
 }
 
-// once runs the program and returns the wall time from its start to its end.
-func (p program) once() (time.Duration, error) {
+// cost is what one run of a program took.
+type cost struct {
+	Wall time.Duration // from its start to its end
+	CPU  time.Duration // its own and its children's, user and system: less moved by what else runs on the machine
+}
+
+// once runs the program to its end.
+func (p program) once() (cost, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return 0, err
+		return cost{}, err
 	}
 	defer r.Close()
 	if _, err := w.Write(p.stdin); err != nil {
-		return 0, err
+		return cost{}, err
 	}
 	w.Close()
 
 	stderr, err := os.CreateTemp("", "bench-stderr-")
 	if err != nil {
-		return 0, err
+		return cost{}, err
 	}
 	defer os.Remove(stderr.Name())
 	defer stderr.Close()
@@ -46,13 +52,13 @@ func (p program) once() (time.Duration, error) {
 		if readErr != nil {
 			why = []byte(readErr.Error())
 		}
-		return 0, fmt.Errorf("%s: %w: %s", strings.Join(p.args, " "), err, bytes.TrimSpace(why))
+		return cost{}, fmt.Errorf("%s: %w: %s", strings.Join(p.args, " "), err, bytes.TrimSpace(why))
 	}
-	return took, nil
+	return cost{Wall: took, CPU: c.ProcessState.UserTime() + c.ProcessState.SystemTime()}, nil
 }
 
-// pair holds the times of two programs that ran in turns.
-type pair struct{ A, B []time.Duration }
+// pair holds the costs of two programs that ran in turns.
+type pair struct{ A, B []cost }
 
 // alternate runs a and b in turns, each first as often as second, so that a change of the machine's pace meets both alike.
 func alternate(rounds int, a, b program) (pair, error) {
@@ -68,7 +74,7 @@ func alternate(rounds int, a, b program) (pair, error) {
 func (p *pair) round(swap bool, a, b program) error {
 	order := []struct {
 		program
-		times *[]time.Duration
+		costs *[]cost
 	}{{a, &p.A}, {b, &p.B}}
 	if swap {
 		slices.Reverse(order)
@@ -78,17 +84,28 @@ func (p *pair) round(swap bool, a, b program) error {
 		if err != nil {
 			return err
 		}
-		*o.times = append(*o.times, took)
+		*o.costs = append(*o.costs, took)
 	}
 	return nil
 }
 
-func median(times []time.Duration) time.Duration {
-	s := slices.Sorted(slices.Values(times))
+// median takes the middle of each part by itself.
+func median(costs []cost) cost {
+	return cost{Wall: middle(costs, func(c cost) time.Duration { return c.Wall }), CPU: middle(costs, func(c cost) time.Duration { return c.CPU })}
+}
+
+func middle(costs []cost, part func(cost) time.Duration) time.Duration {
+	var s []time.Duration
+	for _, c := range costs {
+		s = append(s, part(c))
+	}
 	if len(s) == 0 {
 		return 0
 	}
+	slices.Sort(s)
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-func (p pair) ratio() float64 { return float64(median(p.B)) / float64(median(p.A)) }
+func (p pair) ratio() float64 { return median(p.B).over(median(p.A)) }
+
+func (c cost) over(base cost) float64 { return float64(c.Wall) / float64(base.Wall) }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"time"
 )
 
 // Limits that the project holds itself to; a row without one is for information.
@@ -55,7 +54,7 @@ func (b *bench) oneDevice() error {
 }
 
 func (b *bench) specFiles() error {
-	var first time.Duration
+	var first cost
 	for _, n := range []int{1, 100, 1000} {
 		dir, err := b.world.specDir(fmt.Sprintf("specs-%d", n), n, true)
 		if err != nil {
@@ -73,7 +72,7 @@ func (b *bench) specFiles() error {
 			first = median(p.B)
 		}
 		if n == 1000 {
-			b.out.add("  of that", median(p.B), "plan, 1 spec file", float64(median(p.B))/float64(first), limitThousand)
+			b.out.add("  of that", median(p.B), "plan, 1 spec file", median(p.B).over(first), limitThousand)
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 
 type row struct {
 	name, against string
-	took          time.Duration
+	took          cost
 	ratio, limit  float64
 }
 
@@ -21,7 +21,7 @@ type table struct {
 
 var errOver = errors.New("over a limit")
 
-func (t *table) add(name string, took time.Duration, against string, ratio, limit float64) {
+func (t *table) add(name string, took cost, against string, ratio, limit float64) {
 	t.rows = append(t.rows, row{name, against, took, ratio, limit})
 }
 
@@ -29,7 +29,7 @@ func (t *table) add(name string, took time.Duration, against string, ratio, limi
 func (t *table) print(out io.Writer) error {
 	var over error
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "process\tmedian ms\tratio\tto\tlimit\t")
+	fmt.Fprintln(w, "process\tmedian ms\tof CPU\tratio\tto\tlimit\t")
 	for _, r := range t.rows {
 		ratio, limit := "", ""
 		if r.against != "" {
@@ -42,8 +42,10 @@ func (t *table) print(out io.Writer) error {
 				over = errOver
 			}
 		}
-		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%s\t\n", r.name, float64(r.took)/float64(time.Millisecond), ratio, r.against, limit)
+		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%s\t%s\t%s\t\n", r.name, ms(r.took.Wall), ms(r.took.CPU), ratio, r.against, limit)
 	}
 	fmt.Fprintln(w, t.note)
 	return errors.Join(w.Flush(), over)
 }
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
