@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"io"
 	"os"
 
 	"oci-cdi-hook/hook/device"
@@ -28,8 +29,16 @@ func PlanFor(s Settings, names []string, configFile string) (*plan.Plan, error) 
 	return PlanNames(s, names, c)
 }
 
-// ExecVerb is the hidden verb behind which [ExecVendorHook] is.
-const ExecVerb = vendor.ExecVerb
+// Hidden verbs, by which this program runs itself: behind the first is [ExecVendorHook],
+// behind the second [SuperviseVendorHooks].
+const (
+	ExecVerb      = vendor.ExecVerb
+	SuperviseVerb = vendor.SuperviseVerb
+)
+
+// SuperviseVendorHooks runs vendors' hooks inside a container, on the order of another
+// process of this program.
+func SuperviseVendorHooks(in io.Reader, out io.Writer) error { return vendor.Supervise(in, out) }
 
 // ExecVendorHook becomes a vendor's hook, in the namespaces that the caller is in.
 func ExecVendorHook(args []string) error { return vendor.Exec(args, os.Environ()) }

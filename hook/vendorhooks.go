@@ -4,36 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"oci-cdi-hook/hook/plan"
 	"oci-cdi-hook/hook/vendor"
-	"oci-cdi-hook/mounts/nsthread"
 )
 
 // hookStep is what the vendors' hooks need, opened before the first change.
 type hookStep struct {
-	hooks      []plan.Action
-	namespaces map[string]*os.File // of the container, by nsenter's names
-	into       *vendor.Nsenter
-	inner      []byte // the state as a hook inside the container's namespaces gets it
-	ran        bool   // at least one was started
+	outside []plan.Action
+	within  []plan.Action
+	inside  vendor.Inside
+	ran     bool // at least one was started
 }
 
 func (h *hookStep) close() {
-	for _, f := range h.namespaces {
-		_ = f.Close()
-	}
-	if h.into != nil {
-		_ = h.into.Close()
+	for _, n := range h.inside.Namespaces {
+		_ = n.File.Close()
 	}
 }
 
 // innerNamespaces are those that a createContainer hook runs in (runtime-spec,
-// config.md); the user namespace comes first where there is one, by nsenter alone.
+// config.md), besides the user namespace.
 var innerNamespaces = []struct {
 	kind, option string
 	flag         int
@@ -47,7 +41,7 @@ var innerNamespaces = []struct {
 
 // checkHooks finds out what can be wrong with the vendors' hooks.
 func (w *work) checkHooks() error {
-	inside := false
+	h := &w.hooks
 	for _, a := range w.plan.Actions {
 		if a.Hook == nil || a.Satisfied || plan.IsLater(a.Hook.Stage) {
 			continue
@@ -55,40 +49,51 @@ func (w *work) checkHooks() error {
 		if err := vendorHook(a.Hook).Check(); err != nil {
 			return fmt.Errorf("%w (%s)", err, a.Origin)
 		}
-		w.hooks.hooks = append(w.hooks.hooks, a)
-		inside = inside || a.Hook.Stage == plan.StageCreateContainer
+		if a.Hook.Stage == plan.StageCreateContainer {
+			h.within = append(h.within, a)
+			h.inside.Hooks = append(h.inside.Hooks, vendorHook(a.Hook))
+		} else {
+			h.outside = append(h.outside, a)
+		}
 	}
-	if !inside {
+	if len(h.within) == 0 {
 		return nil
 	}
 	return w.openInside()
 }
 
+// openInside opens the container's namespaces and cgroups.
 func (w *work) openInside() error {
-	w.hooks.namespaces = map[string]*os.File{}
+	in := &w.hooks.inside
+	in.Dir, in.Nsenter = w.container.Bundle, nsenterPaths
 	for _, n := range innerNamespaces {
-		f, err := w.container.Process.Namespace(n.kind)
-		if err != nil {
+		if err := w.openNamespace(n.kind, n.option, n.flag); err != nil {
 			return err
 		}
-		w.hooks.namespaces[n.option] = f
 	}
-	var err error
-	if w.hooks.inner, err = w.container.InnerJSON(); err != nil {
-		return err
+	if w.container.UserNamespace {
+		if err := w.openNamespace("user", "user", unix.CLONE_NEWUSER); err != nil {
+			return err
+		}
 	}
-	if w.cgroups.hooksIn, err = w.container.HookCgroup(); err != nil {
-		return err
-	}
-	if !w.container.UserNamespace {
-		return nil
-	}
-	user, err := w.container.Process.Namespace("user")
+	shared, err := w.container.Process.SharesNamespace("pid")
 	if err != nil {
 		return err
 	}
-	w.hooks.namespaces["user"] = user
-	w.hooks.into, err = vendor.NewNsenter(nsenterPaths, w.hooks.namespaces)
+	in.OtherPids = !shared
+	if in.State, err = w.container.InnerJSON(); err != nil {
+		return err
+	}
+	w.cgroups.hooksIn, err = w.container.HookCgroup()
+	in.CgroupV2, in.CgroupsV1 = w.cgroups.hooksIn.V2, w.cgroups.hooksIn.V1
+	return err
+}
+
+func (w *work) openNamespace(kind, option string, flag int) error {
+	f, err := w.container.Process.Namespace(kind)
+	if err == nil {
+		w.hooks.inside.Namespaces = append(w.hooks.inside.Namespaces, vendor.InsideNamespace{Option: option, Type: flag, File: f})
+	}
 	return err
 }
 
@@ -99,42 +104,22 @@ func vendorHook(h *plan.Hook) vendor.Hook {
 // runHooks runs the vendors' hooks in order: those of the runtime's namespaces first,
 // then those inside the container's.
 func (w *work) runHooks(ctx context.Context) error {
-	for _, a := range w.hooks.hooks {
-		var err error
+	for _, a := range w.hooks.outside {
 		w.hooks.ran = true
-		if a.Hook.Stage == plan.StageCreateContainer {
-			err = w.runInside(ctx, a.Hook)
-		} else {
-			err = vendorHook(a.Hook).Run(ctx, w.container.JSON(), vendor.Place{Dir: w.container.Bundle})
-		}
-		if err != nil {
+		if err := vendorHook(a.Hook).Run(ctx, w.container.JSON(), vendor.Place{Dir: w.container.Bundle}); err != nil {
 			return fmt.Errorf("%w (%s)", err, a.Origin)
 		}
 	}
-	return nil
-}
-
-func (w *work) runInside(ctx context.Context, h *plan.Hook) error {
-	at := vendor.Place{Dir: w.container.Bundle, Cgroup: w.cgroups.hooksIn.V2, Into: w.hooks.into}
-	var join []nsthread.Namespace
-	if at.Into == nil {
-		shared, err := w.container.Process.SharesNamespace("pid")
-		if err != nil {
-			return err
-		}
-		at.OtherPids = !shared
-		for _, n := range innerNamespaces {
-			join = append(join, nsthread.Namespace{File: w.hooks.namespaces[n.option], Type: n.flag})
-		}
+	if len(w.hooks.within) == 0 {
+		return nil
 	}
-	enter := nsthread.Join(join...)
-	thread, err := nsthread.Start(func() error { return errors.Join(w.cgroups.hooksIn.JoinV1(), enter()) })
-	if err != nil {
-		return err
+	w.hooks.ran = true
+	err := w.hooks.inside.Run(ctx)
+	var failed *vendor.FailedError
+	if errors.As(err, &failed) && failed.Index < len(w.hooks.within) {
+		return fmt.Errorf("%w (%s)", err, w.hooks.within[failed.Index].Origin)
 	}
-	defer thread.Close()
-	at.Thread = thread
-	return vendorHook(h).Run(ctx, w.hooks.inner, at)
+	return err
 }
 
 // poststopGrace is what vendors' poststop hooks get after a failure: the deadline may have

@@ -175,7 +175,7 @@ func (w *work) checkMounted() error {
 			return nil
 		}
 	}
-	return ErrRestored
+	return fmt.Errorf("%s: %w", w.container.RootPath, ErrRestored)
 }
 
 // checkFiles looks at every mount and node before any is done.

@@ -73,7 +73,7 @@ what would be done (plan).`,
 		Version:           version,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		Args:              cobra.NoArgs,
+		Args:              wantArgs(cobra.NoArgs),
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_ = cmd.Help()
@@ -91,8 +91,8 @@ what would be done (plan).`,
 		root.AddCommand(precreateCommand(s))
 		return root
 	}
-	if len(args) > 0 && args[0] == hook.ExecVerb {
-		root.AddCommand(execCommand())
+	if len(args) > 0 && (args[0] == hook.ExecVerb || args[0] == hook.SuperviseVerb) {
+		root.AddCommand(execCommand(), superviseCommand(s))
 		return root
 	}
 	for _, name := range stages {
@@ -117,6 +117,15 @@ func wantArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return usageError{err}
 		}
 		return nil
+	}
+}
+
+// superviseCommand is the process that runs vendors' hooks inside a container. It is not
+// for users.
+func superviseCommand(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use: hook.SuperviseVerb, Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error { return hook.SuperviseVendorHooks(s.in, s.out) },
 	}
 }
 

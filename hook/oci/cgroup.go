@@ -1,7 +1,6 @@
 package oci
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -63,7 +62,7 @@ func (p *Process) readlink(name string) (string, error) {
 // directory to start in, on v1 one of each hierarchy to move a thread to.
 type HookCgroup struct {
 	V2 *os.File
-	v1 []string
+	V1 []string
 }
 
 // Close gives the descriptor back.
@@ -71,19 +70,6 @@ func (h *HookCgroup) Close() {
 	if h.V2 != nil {
 		_ = h.V2.Close()
 	}
-}
-
-// JoinV1 moves the calling thread into the v1 cgroups; its children start there
-// (cgroups(7), "tasks").
-func (h *HookCgroup) JoinV1() error {
-	tid := strconv.Itoa(unix.Gettid())
-	for _, dir := range h.v1 {
-		err := os.WriteFile(path.Join(dir, "tasks"), []byte(tid), 0)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("join cgroup: %w", err)
-		}
-	}
-	return nil
 }
 
 // HookCgroup finds the container's cgroups of all hierarchies that are mounted here.
@@ -133,7 +119,7 @@ func isHierarchy(m *mountinfo.Info, id, controllers string) bool {
 
 func (h *HookCgroup) add(m *mountinfo.Info, dir string) {
 	if m.FSType != "cgroup2" {
-		h.v1 = append(h.v1, dir)
+		h.V1 = append(h.V1, dir)
 		return
 	}
 	if f, err := os.OpenFile(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0); err == nil && h.V2 == nil {
