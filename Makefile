@@ -12,11 +12,6 @@ GOBUILD := CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 BIN     := bin/oci-cdi-hook
 
-hookdir := $(PREFIX)/libexec/oci/hooks.d
-jsondir := $(PREFIX)/share/containers/oci/hooks.d
-hook    := $(hookdir)/oci-cdi-hook
-json    := $(jsondir)/oci-cdi-hook.json
-
 export GO FUZZTIME
 
 .DEFAULT_GOAL := build
@@ -62,22 +57,13 @@ fuzz: check-go ## Every fuzz target for FUZZTIME (1m)
 bench: build ## Ratios against an empty program (root)
 	@bench/bench.sh
 
-# The binary goes first: engines drop a hook without a word while its binary is missing. Both appear by rename, so that a container
-# that starts meanwhile sees the old file or the new one.
 .PHONY: install
-install: ## The hook and its hooks.d entry, under $(DESTDIR)$(PREFIX)
-	@test -x $(BIN) || { echo 'install: no $(BIN): run make build first' >&2; exit 1; }
-	install -d -m 0755 '$(DESTDIR)$(hookdir)' '$(DESTDIR)$(jsondir)'
-	install -m 0755 $(BIN) '$(DESTDIR)$(hookdir)/.oci-cdi-hook.new'
-	mv -f '$(DESTDIR)$(hookdir)/.oci-cdi-hook.new' '$(DESTDIR)$(hook)'
-	sed 's|"/usr/libexec/oci/hooks.d/oci-cdi-hook"|"$(hook)"|' oci-hooks.d/oci-cdi-hook.json > '$(DESTDIR)$(jsondir)/.oci-cdi-hook.new'
-	chmod 0644 '$(DESTDIR)$(jsondir)/.oci-cdi-hook.new'
-	mv -f '$(DESTDIR)$(jsondir)/.oci-cdi-hook.new' '$(DESTDIR)$(json)'
+install: ## The hook and its hooks.d entries, under $(DESTDIR)$(PREFIX)
+	@hack/install.sh '$(PREFIX)' '$(DESTDIR)'
 
 .PHONY: uninstall
-uninstall: ## The reverse; the hooks.d entry goes first
-	rm -f '$(DESTDIR)$(json)'
-	rm -f '$(DESTDIR)$(hook)'
+uninstall: ## The reverse; the hooks.d entries go first
+	@hack/install.sh --remove '$(PREFIX)' '$(DESTDIR)'
 
 .PHONY: clean
 clean: ## Build outputs; caches outside the tree stay

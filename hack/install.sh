@@ -1,0 +1,50 @@
+#!/bin/sh
+# Puts the hook and its hooks.d entries in place: install.sh PREFIX [DESTDIR], or with --remove first, takes them away.
+#
+# The binary goes first and leaves last: engines drop a hook without a word while its binary is missing. Every file appears by rename, so
+# that a container that starts meanwhile sees the old one or the new one.
+set -eu
+cd "$(dirname "$0")/.."
+
+remove=
+if [ "${1:-}" = --remove ]; then
+	remove=yes
+	shift
+fi
+prefix=${1:?PREFIX}
+destdir=${2:-}
+
+hook=$prefix/libexec/oci/hooks.d/oci-cdi-hook
+shared=$prefix/share/containers/oci/hooks.d
+# podman's own stage is in no folder that CRI-O or podman build read: they refuse a stage that they do not know.
+precreate=$prefix/share/containers/oci-cdi-hook/precreate.d
+
+# put MODE FROM TO
+put() {
+	install -d -m 0755 "$destdir$(dirname "$3")"
+	new=$destdir$(dirname "$3")/.$(basename "$3").new
+	install -m "$1" "$2" "$new"
+	mv -f "$new" "$destdir$3"
+	echo "installed $destdir$3"
+}
+
+entry() {
+	tmp=$(mktemp)
+	sed "s|\"/usr/libexec/oci/hooks.d/oci-cdi-hook\"|\"$hook\"|" "$1" >"$tmp"
+	put 0644 "$tmp" "$2/$(basename "$1")"
+	rm -f "$tmp"
+}
+
+if [ -n "$remove" ]; then
+	for f in oci-hooks.d/precreate/*.json; do rm -f "$destdir$precreate/$(basename "$f")"; done
+	for f in oci-hooks.d/*.json; do rm -f "$destdir$shared/$(basename "$f")"; done
+	rm -f "$destdir$hook"
+	# ours alone; not there, or somebody else's files in it: fine
+	rmdir "$destdir$precreate" "$destdir$(dirname "$precreate")" 2>/dev/null || true
+	exit 0
+fi
+
+[ -x bin/oci-cdi-hook ] || { echo "install: no bin/oci-cdi-hook: run make build first" >&2; exit 1; }
+put 0755 bin/oci-cdi-hook "$hook"
+for f in oci-hooks.d/*.json; do entry "$f" "$shared"; done
+for f in oci-hooks.d/precreate/*.json; do entry "$f" "$precreate"; done
