@@ -108,7 +108,7 @@ func (b *Bundle) hooksSaid() string {
 // Call runs a command of the runtime with the bundle's own runtime state folder.
 func (b *Bundle) Call(r Runtime, args ...string) Result {
 	b.t.Helper()
-	return Run(b.t, "", r.env, append([]string{r.Path, "--root", roots}, args...)...)
+	return Run(b.t, "", nil, append([]string{r.Path, "--root", roots}, args...)...)
 }
 
 // Delete ends the container, if there is one.

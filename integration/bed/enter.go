@@ -40,9 +40,11 @@ func freshRun(tools string) error {
 	if err := mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
 		return err
 	}
-	// crun makes it on every call, even for --version
-	if err := os.Mkdir("/run/crun", 0o700); err != nil {
-		return err
+	// the runtimes make these on every call, even for --version, and under podman without our --root
+	for _, d := range []string{"/run/crun", "/run/runc"} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return err
+		}
 	}
 	// a filesystem of its own, where device nodes open
 	if err := os.MkdirAll(home, 0o755); err != nil {

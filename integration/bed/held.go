@@ -46,7 +46,6 @@ func (b *Bundle) Hold(rt Runtime) *Held {
 	})
 	b.Write()
 	h.cmd = exec.Command(rt.Path, "--root", roots, "run", "--bundle", b.Dir, b.ID)
-	h.cmd.Env = append(os.Environ(), rt.env...)
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	// a child of the runtime may outlive it with our pipes

@@ -48,25 +48,33 @@ func take() (snapshot, error) {
 	return s, nil
 }
 
-// takeOutside looks at the machine itself, which other programs use too: at /dev whole, and at what carries our names elsewhere.
+// takeOutside looks at the machine itself, which other programs use too: at /dev whole, and elsewhere at what carries our names.
 func takeOutside() (snapshot, error) {
 	s := snapshot{}
 	if err := s.addTree("/dev"); err != nil {
 		return nil, err
 	}
-	if err := s.addMounts(); err != nil {
-		return nil, err
-	}
 	if err := s.addCgroups(); err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{"/run", "/var/lib", "/etc", "/etc/cdi", "/var/run/cdi", "/run/oci-cdi-hook", "/usr/lib/x86_64-linux-gnu"} {
+	elsewhere := snapshot{}
+	if err := elsewhere.addMounts(); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{"/run", "/var/lib", "/var/tmp", "/etc", "/etc/cdi", "/run/cdi", "/run/oci-cdi-hook", "/usr/lib/x86_64-linux-gnu", "/usr/libexec/oci/hooks.d"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !os.IsNotExist(err) {
 			return nil, err
 		}
 		for _, e := range entries {
-			s[filepath.Join(dir, e.Name())] = true
+			elsewhere[filepath.Join(dir, e.Name())] = true
+		}
+	}
+	for line := range elsewhere {
+		for _, name := range []string{Prefix, home, "cdi", "nvidia"} {
+			if strings.Contains(line, name) {
+				s[line] = true
+			}
 		}
 	}
 	return s, nil
