@@ -14,7 +14,7 @@ import (
 type bench struct {
 	world                          *world
 	self, floor, library           string
-	hook, runtime                  string
+	hook, runtime, config          string
 	containers, rounds, specRounds int
 	out                            table
 }
@@ -36,6 +36,7 @@ func run() error {
 	var b bench
 	dir := flag.String("dir", "", "work folder, on a filesystem that takes device nodes; holds the programs floor and library")
 	fixture := flag.String("fixture", "", "spec file of a dGPU")
+	flag.StringVar(&b.config, "config", "", "OCI config that podman wrote")
 	flag.StringVar(&b.hook, "hook", "", "the hook")
 	flag.StringVar(&b.runtime, "runtime", "runc", "OCI runtime")
 	flag.IntVar(&b.containers, "containers", 40, "containers for the one-device rows")
@@ -52,7 +53,7 @@ func run() error {
 		return err
 	}
 	b.floor, b.library = b.world.path("floor"), b.world.path("library")
-	for _, rows := range []func() error{b.nothingAsked, b.oneDevice, b.specFiles, b.size} {
+	for _, rows := range []func() error{b.nothingAsked, b.oneDevice, b.precreate, b.specFiles, b.size} {
 		if err := rows(); err != nil {
 			return err
 		}

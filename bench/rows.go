@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 )
@@ -10,6 +11,7 @@ const (
 	limitNothing   = 1.5
 	limitOneDevice = 6
 	limitThousand  = 100
+	limitPrecreate = 2
 )
 
 func (b *bench) nothingAsked() error {
@@ -51,6 +53,44 @@ func (b *bench) oneDevice() error {
 		b.out.add(row.name, median(all.B), "the empty program", all.ratio(), row.limit)
 	}
 	return nil
+}
+
+// precreate measures podman's own stage, on a config that podman wrote.
+func (b *bench) precreate() error {
+	specs, err := b.world.specDir("specs-precreate", 1, true)
+	if err != nil {
+		return err
+	}
+	plain, err := os.ReadFile(b.config)
+	if err != nil {
+		return err
+	}
+	asking, err := annotate(plain, "cdi.k8s.io/bench", device)
+	if err != nil {
+		return err
+	}
+	args := []string{b.hook, "precreate", "--spec-dir", specs, "--state-dir", b.world.path("state")}
+	p, err := alternate(b.rounds, program{args: args, stdin: plain}, program{args: args, stdin: asking})
+	if err != nil {
+		return err
+	}
+	b.out.add("precreate, nothing asked", median(p.A), "", 0, 0)
+	b.out.add("precreate, one dGPU", median(p.B), "precreate, nothing asked", p.ratio(), limitPrecreate)
+	return nil
+}
+
+func annotate(config []byte, key, value string) ([]byte, error) {
+	var doc map[string]any
+	if err := json.Unmarshal(config, &doc); err != nil {
+		return nil, err
+	}
+	annotations, ok := doc["annotations"].(map[string]any)
+	if !ok {
+		annotations = map[string]any{}
+		doc["annotations"] = annotations
+	}
+	annotations[key] = value
+	return json.Marshal(doc)
 }
 
 func (b *bench) specFiles() error {
