@@ -1,5 +1,5 @@
 #!/bin/bash
-# gofmt, go vet, golangci-lint and shellcheck, over each module of the project but the peers of the integration tests.
+# gofmt, tidy go.mod files, go vet, golangci-lint and shellcheck, over each module of the project but the peers of the integration tests.
 #
 # golangci-lint is built once from its Go module, into a cache outside the tree.
 set -euo pipefail
@@ -47,6 +47,7 @@ scripts() {
 
 step gofmt format
 for m in "${modules[@]}"; do
+	step "go.mod, $m" in_module "$m" "$go" mod tidy -diff
 	step "go vet, $m" in_module "$m" "$go" vet ./...
 	step "golangci-lint, $m" in_module "$m" "$bin/golangci-lint" run --config "$PWD/.golangci.yml" ./...
 done
