@@ -80,7 +80,10 @@ func (c *config) requested(prefixes []string) ([]string, error) {
 		c.spec.Linux.Devices = append(c.spec.Linux.Devices, oci.LinuxDevice{Path: node.Path, Major: int64(i)})
 	}
 	c.devices = list
-	return names, nil
+	if len(names) > 0 {
+		err = c.readAllAnnotations()
+	}
+	return names, err
 }
 
 // readAnnotations reads those that matter: an odd one of somebody else is the
@@ -95,13 +98,32 @@ func (c *config) readAnnotations(prefixes []string) (map[string]string, error) {
 		if m.key != containerNameKey && !hasAnyPrefix(m.key, prefixes) {
 			continue
 		}
-		var value string
-		if err := decode(fmt.Sprintf("annotations[%q]", m.key), c.annotations.raw[m.start:m.end], &value); err != nil {
+		value, err := c.annotation(m)
+		if err != nil {
 			return nil, err
 		}
 		annotations[m.key] = value
 	}
 	return annotations, nil
+}
+
+// readAllAnnotations reads what tells who asks. Here an odd one is no one's to
+// pass over.
+func (c *config) readAllAnnotations() error {
+	c.spec.Annotations = map[string]string{}
+	for _, m := range c.annotations.members {
+		value, err := c.annotation(m)
+		if err != nil {
+			return err
+		}
+		c.spec.Annotations[m.key] = value
+	}
+	return nil
+}
+
+func (c *config) annotation(m member) (value string, err error) {
+	err = decode(fmt.Sprintf("annotations[%q]", m.key), c.annotations.raw[m.start:m.end], &value)
+	return value, err
 }
 
 func hasAnyPrefix(s string, prefixes []string) bool {
