@@ -69,6 +69,8 @@ func pointer[T any](pin *runtime.Pinner, p *T) uint64 {
 
 // queryAttr is declared to its end: kernels from 6.17 up to 7.1 write revision whatever
 // size they are given.
+//
+//nolint:unused // the layout is the kernel's
 type queryAttr struct {
 	target, attachType, queryFlags, attachFlags            uint32
 	ids                                                    uint64
@@ -114,6 +116,8 @@ type infoAttr struct {
 }
 
 // progInfo is the beginning of struct bpf_prog_info.
+//
+//nolint:unused // the layout is the kernel's
 type progInfo struct {
 	kind, id                uint32
 	tag                     [8]byte
@@ -165,6 +169,7 @@ func progInfoOf(prog *os.File, raw []byte) (progInfo, error) {
 	return *info, nil
 }
 
+//nolint:unused // the layout is the kernel's
 type attachAttr struct {
 	target, program, attachType, flags, replace, relative uint32
 	revision                                              uint64

@@ -8,6 +8,8 @@ import (
 )
 
 // linkInfo is the beginning of struct bpf_link_info.
+//
+//nolint:unused // the layout is the kernel's
 type linkInfo struct {
 	kind, id, program, pad uint32
 	rest                   [32]byte // the part of each kind

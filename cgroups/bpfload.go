@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+//nolint:unused // the layout is the kernel's
 type loadAttr struct {
 	kind, count       uint32
 	code, license     uint64
@@ -29,7 +30,11 @@ func (syscalls) load(code []insn) (*os.File, error) {
 		fd, err = withMemlock(func() (int, error) { return loadOnce(code, nil) })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bpf(PROG_LOAD) of %d instructions: %w%s", len(code), err, verifierSays(code))
+		if reason := verifierSays(code); reason != "" {
+			// Its EACCES is no matter of permissions, and must not be taken for one.
+			return nil, fmt.Errorf("bpf(PROG_LOAD) of %d instructions: refused by the verifier: %s", len(code), reason)
+		}
+		return nil, fmt.Errorf("bpf(PROG_LOAD) of %d instructions: %w", len(code), err)
 	}
 	return os.NewFile(uintptr(fd), "new BPF program"), nil
 }
@@ -67,10 +72,10 @@ func verifierSays(code []insn) string {
 	for len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], "processed ") {
 		lines = lines[:len(lines)-1]
 	}
-	if len(lines) == 0 || lines[len(lines)-1] == "" {
+	if len(lines) == 0 {
 		return ""
 	}
-	return " (verifier: " + lines[len(lines)-1] + ")"
+	return lines[len(lines)-1]
 }
 
 // withMemlock runs load with as much of the limit as may be had. The limit is the

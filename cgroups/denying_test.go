@@ -78,6 +78,9 @@ func TestDenyingUnclear(t *testing.T) {
 	if want := []Denial{{b.parent, kmsgRule[0], false}}; !slices.Equal(denials, want) {
 		t.Errorf("%v, want %v", denials, want)
 	}
+	if text := denials[0].String(); !strings.Contains(text, "may deny") {
+		t.Errorf("%q does not say that it is not sure", text)
+	}
 	if allowed, sure, err := b.open(b.parent).Allows(kmsgRule); allowed || sure || err != nil {
 		t.Errorf("Allows: %v, %v, %v", allowed, sure, err)
 	}
@@ -87,7 +90,7 @@ func TestDenyingUnclear(t *testing.T) {
 func TestDenyingOutsideTheMount(t *testing.T) {
 	b := newBed(t, V2)
 	b.attach(b.parent, load(t, runcDefault()), unix.BPF_F_ALLOW_MULTI)
-	inner := b.mkdir(b.cgroup + "/inner")
+	b.mkdir(b.cgroup + "/inner")
 	view := t.TempDir()
 	must(t, unix.Mount(b.cgroup, view, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { must(t, unix.Unmount(view, 0)) })
@@ -96,7 +99,6 @@ func TestDenyingOutsideTheMount(t *testing.T) {
 	if len(denials) != 1 || !strings.Contains(denials[0].Cgroup, "outside the mount") || !denials[0].Sure {
 		t.Errorf("%v, want one outside the mount", denials)
 	}
-	_ = inner
 }
 
 func TestOpen(t *testing.T) {
@@ -122,4 +124,24 @@ func TestOpen(t *testing.T) {
 	}
 	_, err = c.Allow([]Rule{{'c', 1, 3, "x"}}, Options{})
 	expectError(t, err, "access \"x\"")
+}
+
+// A mount that is nowhere attached has a root that is its own parent.
+func TestAncestorsOfADetachedMount(t *testing.T) {
+	b := newBed(t, V2)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, b.mount, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	must(t, err)
+	dir := os.NewFile(uintptr(fd), "detached")
+	inside, err := openatAs(dir, strings.TrimPrefix(b.parent, b.mount+"/"), "detached/inside", unix.O_RDONLY|unix.O_DIRECTORY)
+	must(t, err)
+	must(t, dir.Close())
+	c, err := FromDir(inside)
+	must(t, err)
+	defer c.Close()
+	above, err := c.ancestors()
+	must(t, err)
+	defer closeAll(above)
+	if len(above) != 1 || above[0].Path() != "detached" {
+		t.Errorf("%d ancestors, want the root alone", len(above))
+	}
 }

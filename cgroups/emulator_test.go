@@ -172,6 +172,84 @@ func TestJudgeFindsHoles(t *testing.T) {
 	}
 }
 
+func TestArithmetic(t *testing.T) {
+	const top = uint64(1) << 63
+	for _, c := range []struct {
+		op           uint8
+		wide         bool
+		a, b, result uint64
+	}{
+		{opAdd, true, 1<<32 - 1, 1, 1 << 32},
+		{opAdd, false, 1<<32 - 1, 1, 0},
+		{opSub, true, 0, 1, 1<<64 - 1},
+		{opSub, false, 0, 1, 1<<32 - 1},
+		{opMul, true, 1 << 31, 2, 1 << 32},
+		{opMul, false, 1 << 31, 2, 0},
+		{opOr, true, 5, 1<<64 - 16, 1<<64 - 11},
+		{opAnd, true, 0xff, 1<<64 - 16, 0xf0},
+		{opAnd, false, 1<<40 | 0xff, 1<<64 - 16, 0xf0},
+		{opXor, true, 6, 3, 5},
+		{opNeg, true, 1, 0, 1<<64 - 1},
+		{opNeg, false, 1, 0, 1<<32 - 1},
+		{opLsh, true, 1, 65, 2},
+		{opLsh, false, 1, 33, 2},
+		{opRsh, true, top, 63, 1},
+		{opRsh, false, top | 1<<31, 31, 1},
+		{opArsh, true, top, 63, 1<<64 - 1},
+		{opArsh, false, 1 << 31, 31, 1<<32 - 1},
+	} {
+		if got, ok := arithmetic(c.op, c.a, c.b, c.wide); !ok || got != c.result {
+			t.Errorf("%#x, wide %v, of %#x and %#x: %#x, want %#x", c.op, c.wide, c.a, c.b, got, c.result)
+		}
+	}
+	if _, ok := arithmetic(0x30, 1, 0, true); ok {
+		t.Error("division is understood")
+	}
+}
+
+func TestCompare(t *testing.T) {
+	const minus = 1<<64 - 1                  // and 1<<32-1 to a narrow one
+	for op, want := range map[uint8][3]bool{ // 1 with -1, 1 with 1, -1 with 1
+		jumpEQ: {false, true, false}, jumpNE: {true, false, true}, jumpSet: {true, true, true},
+		jumpGT: {false, false, true}, jumpGE: {false, true, true}, jumpLT: {true, false, false}, jumpLE: {true, true, false},
+		jumpSGT: {true, false, false}, jumpSGE: {true, true, false}, jumpSLT: {false, false, true}, jumpSLE: {false, true, true},
+	} {
+		for at, pair := range [][2]uint64{{1, minus}, {1, 1}, {minus, 1}} {
+			for _, wide := range []bool{true, false} {
+				if got, ok := compare(op, pair[0], pair[1], wide); !ok || got != want[at] {
+					t.Errorf("%#x, wide %v, of %v: %v, want %v", op, wide, pair, got, want[at])
+				}
+			}
+		}
+	}
+	if _, ok := compare(0xe0, 1, 1, true); ok {
+		t.Error("may_goto is understood")
+	}
+}
+
+// Parts of access_type may be loaded alone; where they lie depends on the byte order.
+func TestNarrowLoads(t *testing.T) {
+	if !lowNibbleFirst() {
+		t.Skip("big endian: the offsets are of little endian")
+	}
+	code := assembled(t, asm.Instructions{
+		asm.LoadMem(asm.R2, asm.R1, 0, asm.Half),
+		asm.LoadMem(asm.R3, asm.R1, 2, asm.Byte),
+		asm.Mov.Imm(asm.R0, 0),
+		asm.JNE.Imm(asm.R2, deviceChar, "end"),
+		asm.JNE.Imm(asm.R3, int32(accessRead), "end"),
+		asm.Mov.Imm(asm.R0, 1),
+		asm.Return().WithSymbol("end"),
+	})
+	for r, want := range map[Rule]verdict{
+		{'c', 1, 3, "r"}: allows, {'c', 1, 3, "w"}: denies, {'b', 1, 3, "r"}: denies,
+	} {
+		if got := judge(code, r); got != want {
+			t.Errorf("%s: %v, want %v", r, got, want)
+		}
+	}
+}
+
 func FuzzJudge(f *testing.F) {
 	for _, name := range []string{"runc", "crun", "systemd"} {
 		f.Add(encode(dump(f, name)), byte('c'), int64(1), int64(11), "rwm")

@@ -2,6 +2,7 @@ package cgroups
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -78,7 +79,7 @@ func TestReloadable(t *testing.T) {
 		errCalls:   {asm.FnMapLookupElem.Call(), asm.Return()},
 		errBlinded: {asm.Mov.Imm(asm.Register(ax), 3), asm.Return()},
 	} {
-		if _, err := reloadable(assembled(t, code)); err != want {
+		if _, err := reloadable(assembled(t, code)); !errors.Is(err, want) {
 			t.Errorf("%v: error %v, want %v", code, err, want)
 		}
 	}

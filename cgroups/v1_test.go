@@ -125,6 +125,7 @@ func TestParentDeniesV1(t *testing.T) {
 	if !errors.As(err, &denied) || denied.By != (Denial{b.parent, memRule, true}) || !errors.Is(err, unix.EPERM) {
 		t.Errorf("error %v, want one that names %s and %s", err, b.parent, memRule)
 	}
+	expectError(t, err, "cgroup "+b.cgroup+": cgroup "+b.parent+" denies device c 1:1 r")
 	must(t, undo())
 	if after := b.listed(b.cgroup); !slices.Equal(before, after) {
 		t.Errorf("left %q, want %q", after, before)
