@@ -11,6 +11,7 @@ import (
 	"oci-cdi-hook/cgroups"
 	"oci-cdi-hook/hook/oci"
 	"oci-cdi-hook/hook/plan"
+	"oci-cdi-hook/hook/settings"
 )
 
 // cgroupStep is what the cgroup rules of a plan need, opened before the first change.
@@ -50,9 +51,16 @@ func (w *work) checkCgroups() error {
 		})
 		c.origins = append(c.origins, a.Origin)
 	}
-	if len(c.rules) == 0 || oci.InUserNamespace() {
-		// Inside a user namespace (a rootless engine) no device cgroup is in the way:
-		// the permissions of the host's nodes decide.
+	if len(c.rules) == 0 || w.settings.Cgroup == settings.Skip {
+		c.rules = nil
+		return nil
+	}
+	if oci.InUserNamespace() {
+		// In a rootless engine no device cgroup is in the way: the permissions of the
+		// host's nodes decide, and the container's cgroup may be the caller's own.
+		if w.settings.Cgroup == settings.Require {
+			return fmt.Errorf("cgroup = %q is set, and a user namespace cannot open a device cgroup (%s)", settings.Require, c.origins[0])
+		}
 		c.rules = nil
 		return nil
 	}

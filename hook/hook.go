@@ -17,6 +17,7 @@ import (
 	"oci-cdi-hook/hook/device"
 	"oci-cdi-hook/hook/oci"
 	"oci-cdi-hook/hook/plan"
+	"oci-cdi-hook/hook/policy"
 	"oci-cdi-hook/hook/record"
 )
 
@@ -32,6 +33,14 @@ type Settings struct {
 	Deadline time.Duration
 	// IgnoreEnv lists variables whose absence is not worth a warning.
 	IgnoreEnv []string
+	// Unsupported, TrustedSpecs and Cgroup are words of package settings; empty means the
+	// default.
+	Unsupported, TrustedSpecs, Cgroup string
+	Policy                            policy.Policy
+
+	// Load, where it is set, puts the host's configuration in. It is called when a
+	// container may ask for something, so that others cost no file.
+	Load func(*Settings) error
 }
 
 // Defaults are the settings of a host that sets nothing.
@@ -81,7 +90,10 @@ func Direct(ctx context.Context, s Settings, stdin io.Reader) (*Outcome, error) 
 		return nil, err
 	}
 	out := &Outcome{ContainerID: state.ID, ContainerName: state.Annotations[containerNameKey]}
-	names, err := device.Requested(state.Annotations, s.AnnotationPrefixes, out.ContainerName)
+	if asked, err := s.configure(state.Annotations); err != nil || !asked {
+		return out, err
+	}
+	names, err := s.requested(state.Annotations)
 	if err != nil || len(names) == 0 {
 		return out, err
 	}
@@ -96,6 +108,9 @@ func Direct(ctx context.Context, s Settings, stdin io.Reader) (*Outcome, error) 
 		return out, err
 	}
 	out.Warnings = warnings(out.Plan)
+	if err := s.vetPlan(out.Plan); err != nil {
+		return out, err
+	}
 	d := direct{settings: s, container: c, plan: out.Plan}
 	out.Already, err = d.run(ctx)
 	return out, err
@@ -140,6 +155,9 @@ func (d *direct) run(ctx context.Context) (already bool, err error) {
 		return false, err
 	}
 	defer dir.Close()
+	if err := trusted("state directory", d.settings.stateDir()); err != nil {
+		return false, err
+	}
 	if d.entry, err = dir.Lock(d.container.ID, d.container.Bundle); err != nil {
 		return false, err
 	}

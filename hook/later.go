@@ -80,6 +80,9 @@ func runRecorded(ctx context.Context, r *record.Record, stage string, state []by
 		h := vendorHook(a.Hook)
 		err := h.Check()
 		if err == nil {
+			err = trusted("hook", h.Path)
+		}
+		if err == nil {
 			err = h.Run(ctx, state, vendor.Place{Dir: existingDir(r.Bundle)})
 		}
 		if err != nil {

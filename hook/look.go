@@ -11,22 +11,48 @@ import (
 )
 
 // List says what devices the spec directories define.
-func List(s Settings) *device.Listing { return device.Registry{Dirs: s.SpecDirs}.List() }
+func List(s Settings) (*device.Listing, error) {
+	if err := s.load(); err != nil {
+		return nil, err
+	}
+	return device.Registry{Dirs: s.SpecDirs}.List(), nil
+}
+
+// Planned is a plan and what the host's policy says of it.
+type Planned struct {
+	*plan.Plan
+	// Refused says why the policy does not let the container have it; empty if it does.
+	Refused string `json:"refused,omitempty"`
+}
 
 // PlanFor plans names for a container that has the config of a file, or for one of which
 // nothing is known. Nothing is changed and no container is looked for.
-func PlanFor(s Settings, names []string, configFile string) (*plan.Plan, error) {
-	var c PlanContainer
+func PlanFor(s Settings, names []string, configFile string) (*Planned, error) {
+	if err := s.load(); err != nil {
+		return nil, err
+	}
+	c := ForConfig(nil)
+	var annotations map[string]string
 	if configFile != "" {
 		config, err := oci.ReadConfigFile(configFile)
 		if err != nil {
 			return nil, err
 		}
-		c = ForConfig(config)
-	} else {
-		c = ForConfig(nil)
+		c, annotations = ForConfig(config), config.Annotations
 	}
-	return PlanNames(s, names, c)
+	p, err := PlanNames(s, names, c)
+	if err != nil {
+		return nil, err
+	}
+	refused := s.Allow(annotations, names)
+	if refused == nil {
+		refused = s.vetPlan(p)
+	}
+	planned := &Planned{Plan: p}
+	if refused != nil {
+		planned.Refused = refused.Error()
+	}
+	return planned, nil
 }
 
 // Hidden verbs, by which this program runs itself: behind the first is [ExecVendorHook],

@@ -35,6 +35,10 @@ func PlanNames(s Settings, names []string, c PlanContainer) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	untrusted, err := s.Vet(resolution)
+	if err != nil {
+		return nil, err
+	}
 	if c.Config == nil {
 		c.Config = &oci.Spec{}
 	}
@@ -42,13 +46,18 @@ func PlanNames(s Settings, names []string, c PlanContainer) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	return plan.Build(resolution, native, plan.Container{
+	p, err := plan.Build(resolution, native, plan.Container{
 		Config:                c.Config,
 		UserNamespace:         c.UserNamespace,
 		CanEnterUserNamespace: c.CanEnterUserNamespace,
 		IgnoreEnv:             s.IgnoreEnv,
 		Entries:               entriesOf(c.Config),
 	})
+	if err != nil {
+		return nil, err
+	}
+	p.Warnings = append(untrusted, p.Warnings...)
+	return p, nil
 }
 
 // entriesOf finds the later stages at which the container's config calls this program.

@@ -46,7 +46,11 @@ func (w *work) checkHooks() error {
 		if a.Hook == nil || a.Satisfied || plan.IsLater(a.Hook.Stage) {
 			continue
 		}
-		if err := vendorHook(a.Hook).Check(); err != nil {
+		err := vendorHook(a.Hook).Check()
+		if err == nil {
+			err = trusted("hook", a.Hook.Path)
+		}
+		if err != nil {
 			return fmt.Errorf("%w (%s)", err, a.Origin)
 		}
 		if a.Hook.Stage == plan.StageCreateContainer {

@@ -28,7 +28,10 @@ func listCommand(s streams) *cobra.Command {
 			if err := flags.check(); err != nil {
 				return err
 			}
-			l := hook.List(flags.settings)
+			l, err := hook.List(flags.settings)
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				return printJSON(s.out, l)
 			}
@@ -82,7 +85,10 @@ func planCommand(s streams) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, p)
 			}
-			printPlan(s.out, p)
+			printPlan(s.out, p.Plan)
+			if p.Refused != "" {
+				fmt.Fprintln(s.out, "refused by the policy:", p.Refused)
+			}
 			return nil
 		},
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"oci-cdi-hook/hook"
-	"oci-cdi-hook/hook/filter"
 )
 
 // filterStage is podman's own stage before create.
@@ -29,8 +28,8 @@ func precreateCommand(s streams) *cobra.Command {
 			}
 			// podman keeps stderr to itself: the log file has the only word of an error.
 			began := time.Now()
-			err := precreate(s, flags.settings)
-			report{s, flags, filterStage, began}.tell(nil, err)
+			out, err := precreate(s, flags.settings)
+			report{s, &flags, filterStage, began}.tell(out, err)
 			return err
 		},
 	}
@@ -40,17 +39,15 @@ func precreateCommand(s streams) *cobra.Command {
 
 // precreate writes at the end and at once: half a config must not be taken for
 // a whole one.
-func precreate(s streams, settings hook.Settings) error {
-	output, _, err := filter.Run(filter.Settings{
-		SpecDirs: settings.SpecDirs, AnnotationPrefixes: settings.AnnotationPrefixes,
-	}, s.in)
+func precreate(s streams, settings hook.Settings) (*hook.Outcome, error) {
+	output, out, err := hook.Filter(settings, s.in)
 	if err != nil {
-		return err
+		return out, err
 	}
 	// An engine that has closed the pipe should get an exit code, not a signal.
 	signal.Ignore(syscall.SIGPIPE)
 	if _, err := s.out.Write(output); err != nil {
-		return fmt.Errorf("config of %d bytes: %w", len(output), err)
+		return out, fmt.Errorf("config of %d bytes: %w", len(output), err)
 	}
-	return nil
+	return out, nil
 }

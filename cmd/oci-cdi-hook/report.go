@@ -15,7 +15,7 @@ import (
 // it to the log. The error itself goes to stderr at the very end of the program.
 type report struct {
 	s     streams
-	flags commonFlags
+	flags *commonFlags
 	stage string
 	began time.Time
 }

@@ -33,16 +33,24 @@ func run(args []string, s streams) (code int) {
 			complain(s, fmt.Errorf("internal error: %v", r))
 		}
 	}()
+	if len(args) > 0 && isStage(args[0]) {
+		spareGC()
+		return finish(runStage(args[0], args[1:], s), s)
+	}
 	root := newRoot(args, s)
 	root.SetArgs(args)
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	if err := root.Execute(); err != nil {
-		complain(s, err)
-		return exitCode(err)
+	return finish(root.Execute(), s)
+}
+
+func finish(err error, s streams) int {
+	if err == nil {
+		return exitDone
 	}
-	return exitDone
+	complain(s, err)
+	return exitCode(err)
 }
 
 // exitCode asks the error: packages mark what a caller has to tell apart.
@@ -81,11 +89,6 @@ what would be done (plan).`,
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	if len(args) > 0 && isStage(args[0]) {
-		spareGC()
-		root.AddCommand(stageCommand(args[0], s))
-		return root
-	}
 	if len(args) > 0 && args[0] == filterStage {
 		spareGC()
 		root.AddCommand(precreateCommand(s))

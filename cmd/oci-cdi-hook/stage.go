@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"oci-cdi-hook/hook"
-	"oci-cdi-hook/hook/log"
 )
 
 // stages are the OCI hook stages that this program serves. The old prestart runs at the
@@ -18,59 +19,69 @@ var stages = []string{"createRuntime", "prestart", "poststart", "poststop"}
 
 func isStage(verb string) bool { return slices.Contains(stages, verb) }
 
-// commonFlags are those of all verbs.
-type commonFlags struct {
-	settings hook.Settings
-	logFile  string
-	logLevel string
-	level    log.Level
+// stageRun is a stage with its flags. A stage is part of a container's start, and mostly
+// has nothing to do: it is run without the machinery of commands.
+type stageRun struct {
+	commonFlags
+	name     string
+	deadline time.Duration
 }
 
-func (c *commonFlags) add(f *pflag.FlagSet) {
-	c.settings = hook.Defaults()
-	f.StringArrayVar(&c.settings.SpecDirs, "spec-dir", c.settings.SpecDirs,
-		"directory of CDI specs; may be repeated, later ones win; replaces the default")
-	f.StringVar(&c.settings.StateDir, "state-dir", c.settings.StateDir,
-		"directory of the records of what was done to containers (default "+hook.DefaultStateDir+", rootless the user's runtime directory)")
-	f.StringVar(&c.logFile, "log-file", log.Auto, "file to log to; auto is the journal, else syslog")
-	f.StringVar(&c.logLevel, "log-level", log.Info.String(), "what is logged: error, warning, info or debug")
+func newStageRun(name string, f *pflag.FlagSet) *stageRun {
+	r := &stageRun{name: name}
+	r.add(f)
+	f.DurationVar(&r.deadline, "deadline", hook.Defaults().Deadline,
+		"time after which all is undone; keep it below the timeout in hooks.d; 0 for none")
+	return r
 }
 
-func (c *commonFlags) check() (err error) {
-	if c.level, err = log.ParseLevel(c.logLevel); err != nil {
+// runStage parses the arguments behind a stage's name and runs it.
+func runStage(name string, args []string, s streams) error {
+	f := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	f.SetOutput(s.err)
+	f.Usage = func() {}
+	r := newStageRun(name, f)
+	err := f.Parse(args)
+	if errors.Is(err, pflag.ErrHelp) {
+		return stageCommand(name, s).Help()
+	}
+	if err == nil && f.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if err != nil {
 		return usageError{err}
 	}
-	return nil
+	return r.run(context.Background(), s)
 }
 
+func (r *stageRun) run(ctx context.Context, s streams) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	r.settings.Deadline = r.deadline
+	began := time.Now()
+	out, err := r.serve(ctx, s)
+	report{s, &r.commonFlags, r.name, began}.tell(out, err)
+	return err
+}
+
+func (r *stageRun) serve(ctx context.Context, s streams) (*hook.Outcome, error) {
+	if r.name == "poststart" || r.name == "poststop" {
+		return hook.Later(ctx, r.settings, r.name, s.in)
+	}
+	return hook.Direct(ctx, r.settings, s.in)
+}
+
+// stageCommand shows a stage among the commands.
 func stageCommand(name string, s streams) *cobra.Command {
-	var flags commonFlags
-	var deadline time.Duration
 	cmd := &cobra.Command{
-		Use:     name,
-		Short:   "OCI hook stage: the container's state is on stdin",
-		Example: `  in hooks.d: "args": ["oci-cdi-hook", "` + name + `", "--deadline", "100s"]`,
-		Args:    wantArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.check(); err != nil {
-				return err
-			}
-			flags.settings.Deadline = deadline
-			began := time.Now()
-			out, err := serve(cmd.Context(), name, flags.settings, s)
-			report{s, flags, name, began}.tell(out, err)
-			return err
-		},
+		Use:                name,
+		Short:              "OCI hook stage: the container's state is on stdin",
+		Example:            `  in hooks.d: "args": ["oci-cdi-hook", "` + name + `", "--deadline", "100s"]`,
+		DisableFlagParsing: true,
+		RunE:               func(_ *cobra.Command, args []string) error { return runStage(name, args, s) },
 	}
-	flags.add(cmd.Flags())
-	cmd.Flags().DurationVar(&deadline, "deadline", hook.Defaults().Deadline,
-		"time after which all is undone; keep it below the timeout in hooks.d; 0 for none")
+	cmd.SetOut(s.out)
+	newStageRun(name, cmd.Flags())
 	return cmd
-}
-
-func serve(ctx context.Context, stage string, settings hook.Settings, s streams) (*hook.Outcome, error) {
-	if stage == "poststart" || stage == "poststop" {
-		return hook.Later(ctx, settings, stage, s.in)
-	}
-	return hook.Direct(ctx, settings, s.in)
 }

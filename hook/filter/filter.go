@@ -17,6 +17,13 @@ import (
 type Settings struct {
 	SpecDirs           []string
 	AnnotationPrefixes []string
+	// Allow is asked, where it is set, whether a container with these annotations may have
+	// these names, before any spec is opened.
+	Allow func(annotations map[string]string, names []string) error
+	// Vet is asked, where it is set, about what the names resolve to, before it is used.
+	Vet func(*device.Resolution) error
+	// VetNative is asked, where it is set, about what would be written into the config.
+	VetNative func(*device.Native) error
 }
 
 // Outcome is what was asked and done.
@@ -55,7 +62,15 @@ func run(s Settings, stdin io.Reader, inUserNamespace func() bool) ([]byte, *Out
 	if len(names) == 0 {
 		return input, out, nil
 	}
+	if s.Allow != nil {
+		if err := s.Allow(c.spec.Annotations, names); err != nil {
+			return nil, out, err
+		}
+	}
 	resolution, err := device.Registry{Dirs: s.SpecDirs}.Resolve(names)
+	if err == nil && s.Vet != nil {
+		err = s.Vet(resolution)
+	}
 	if err != nil {
 		return nil, out, err
 	}
@@ -66,6 +81,11 @@ func run(s Settings, stdin io.Reader, inUserNamespace func() bool) ([]byte, *Out
 	a := application{config: c, bindNodes: c.userNamespace || inUserNamespace()}
 	if err := a.apply(resolution); err != nil {
 		return nil, out, err
+	}
+	if s.VetNative != nil {
+		if err := s.VetNative(a.native); err != nil {
+			return nil, out, err
+		}
 	}
 	if err := a.put(); err != nil {
 		return nil, out, err

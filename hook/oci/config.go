@@ -41,9 +41,10 @@ type parts struct {
 		User specs.User `json:"user"`
 		Env  []string   `json:"env"`
 	} `json:"process"`
-	Mounts []specs.Mount `json:"mounts"`
-	Hooks  *specs.Hooks  `json:"hooks"`
-	Linux  *struct {
+	Mounts      []specs.Mount     `json:"mounts"`
+	Hooks       *specs.Hooks      `json:"hooks"`
+	Annotations map[string]string `json:"annotations"`
+	Linux       *struct {
 		UIDMappings []specs.LinuxIDMapping `json:"uidMappings"`
 		GIDMappings []specs.LinuxIDMapping `json:"gidMappings"`
 		Namespaces  []specs.LinuxNamespace `json:"namespaces"`
@@ -58,7 +59,7 @@ type parts struct {
 }
 
 func (p *parts) config() *Config {
-	c := &Config{Root: p.Root, Mounts: p.Mounts, Hooks: p.Hooks}
+	c := &Config{Root: p.Root, Mounts: p.Mounts, Hooks: p.Hooks, Annotations: p.Annotations}
 	if p.Process != nil {
 		c.Process = &specs.Process{User: p.Process.User, Env: p.Process.Env}
 	}

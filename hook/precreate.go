@@ -1,0 +1,67 @@
+package hook
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"oci-cdi-hook/hook/device"
+	"oci-cdi-hook/hook/filter"
+	"oci-cdi-hook/hook/plan"
+	"oci-cdi-hook/hook/policy"
+)
+
+// Filter is the stage precreate: it edits the config on stdin and returns the one that
+// belongs in its place.
+func Filter(s Settings, stdin io.Reader) ([]byte, *Outcome, error) {
+	out := &Outcome{}
+	if err := s.load(); err != nil {
+		return nil, out, err
+	}
+	output, done, err := filter.Run(filter.Settings{
+		SpecDirs:           s.SpecDirs,
+		AnnotationPrefixes: s.AnnotationPrefixes,
+		Allow:              s.Allow,
+		Vet: func(r *device.Resolution) (err error) {
+			out.Warnings, err = s.Vet(r)
+			return err
+		},
+		VetNative: s.vetNative,
+	}, stdin)
+	if err == nil && len(done.Devices) > 0 {
+		out.Plan = &plan.Plan{Devices: done.Devices}
+	}
+	return output, out, err
+}
+
+// vetNative tells whether mounts come from where they may, and whether the hooks that the
+// runtime would run are root's alone.
+func (s *Settings) vetNative(n *device.Native) error {
+	var sources []policy.Source
+	for _, m := range n.Mounts {
+		if isBind(m.Options) {
+			sources = append(sources, policy.Source{Device: m.Device, Path: m.Source})
+		}
+	}
+	if err := s.Policy.CheckSources(sources, filepath.EvalSymlinks); err != nil {
+		return err
+	}
+	for _, h := range n.Hooks {
+		// Those of startContainer are the container's own programs.
+		if h.Stage == plan.StageStartContainer {
+			continue
+		}
+		// One that is missing is the runtime's to report, or not, by its stage.
+		if err := trusted("hook", h.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w (device %s of spec %s)", err, h.Device, h.SpecPath)
+		}
+	}
+	return nil
+}
+
+func isBind(options []string) bool {
+	return slices.Contains(options, "bind") || slices.Contains(options, "rbind")
+}
