@@ -76,3 +76,21 @@ func TestAllowV2(t *testing.T) {
 		})
 	}
 }
+
+// What runtimes and systemd attach is taken again by the kernel, with rules in front.
+func TestRealPrograms(t *testing.T) {
+	for name, before := range map[string]string{"runc": "ok EPERM EPERM", "crun": "ok EPERM EPERM", "systemd": "EPERM EPERM EPERM"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, V2)
+			c := b.open(b.cgroup)
+			prog, err := syscalls{}.load(dump(t, name))
+			must(t, err)
+			must(t, syscalls{}.attach(c.dir, prog, attachment{flags: unix.BPF_F_ALLOW_MULTI}))
+			must(t, prog.Close())
+			b.expect(before, random, kmsg, mem)
+			_, err = c.Allow([]Rule{{'c', 1, 11, "r"}, {'c', 1, 8, "rw"}}, Options{})
+			must(t, err)
+			b.expect("ok ok EPERM", random, kmsg, mem)
+		})
+	}
+}
