@@ -178,8 +178,12 @@ func (d *direct) run(ctx context.Context) (already bool, err error) {
 		err = d.journal(work, true)
 	}
 	if err != nil {
-		// A record that cannot be removed is swept when the container is gone.
-		return false, errors.Join(err, work.runPoststop(), undo.run(), d.entry.Remove())
+		err = errors.Join(err, work.runPoststop())
+		if left := undo.run(); left != nil {
+			// The journal stays: what is left is swept when the container is gone.
+			return false, errors.Join(err, left)
+		}
+		return false, errors.Join(err, d.entry.Remove())
 	}
 	return false, nil
 }

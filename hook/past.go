@@ -19,6 +19,8 @@ import (
 // settlePast deals with what earlier runs left: the same work done already for the same
 // process, an interrupted run of this container, and those of others.
 func (d *direct) settlePast() (already bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), poststopGrace)
+	defer cancel()
 	old, err := d.entry.Read()
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -29,25 +31,32 @@ func (d *direct) settlePast() (already bool, err error) {
 			return true, nil
 		}
 	default:
-		if err := d.sweep(old); err != nil {
+		if err := d.bury(ctx, old); err != nil {
 			return false, err
 		}
-		d.runOldPoststop(old)
 		if err := d.entry.Remove(); err != nil {
 			return false, err
 		}
 	}
 	// What is left of others is no reason to refuse this container.
-	_ = d.entry.Sweep(func(r *record.Record) bool { return isGone(r) && d.sweep(r) == nil }, d.runOldPoststop)
+	_ = d.entry.Sweep(isGone, func(r *record.Record) error {
+		if err := ctx.Err(); err != nil {
+			return err // the next start goes on
+		}
+		return d.bury(ctx, r)
+	})
 	return false, nil
 }
 
-// runOldPoststop runs the poststop hooks that nobody has called for a container that is
-// gone. What they do wrong does not concern the container that starts now.
-func (d *direct) runOldPoststop(r *record.Record) {
-	ctx, cancel := context.WithTimeout(context.Background(), poststopGrace)
-	defer cancel()
+// bury does what is left to do for a container that is gone: it removes what an
+// interrupted run left, and runs the poststop hooks that nobody has called. What they do
+// wrong does not concern the container that starts now.
+func (d *direct) bury(ctx context.Context, r *record.Record) error {
+	if err := d.sweep(r); err != nil {
+		return err
+	}
 	_ = runRecorded(ctx, r, plan.StagePoststop, stoppedState(r))
+	return nil
 }
 
 func (d *direct) isThisRun(r *record.Record) bool {

@@ -91,7 +91,7 @@ func (c *Container) HookCgroup() (HookCgroup, error) {
 		}
 		for _, m := range all {
 			rel, ok := strings.CutPrefix(unsafePath, strings.TrimSuffix(m.Root, "/"))
-			if !ok || !isHierarchy(m, id, controllers) {
+			if !ok || rel != "" && rel[0] != '/' || !isHierarchy(m, id, controllers) {
 				continue
 			}
 			h.add(m, path.Join(m.Mountpoint, rel))

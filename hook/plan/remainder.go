@@ -63,6 +63,7 @@ func (r Remainder) PodYAML() []string {
 	}
 	for _, e := range r.Env {
 		name, value, _ := strings.Cut(e, "=")
+		value = strings.ReplaceAll(value, "$", "$$") // the kubelet replaces $(NAME), and $$ by $
 		lines = append(lines, fmt.Sprintf("    - {name: %s, value: %s}", strconv.Quote(name), strconv.Quote(value)))
 	}
 	return lines

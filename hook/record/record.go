@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -265,6 +266,7 @@ func (d *Dir) names() ([]string, error) {
 			}
 		}
 	}
+	slices.Sort(names)
 	return names, nil
 }
 
@@ -290,8 +292,10 @@ func (e *Entry) Others(f func(*Record)) error {
 const sweepAtOnce = 16
 
 // Sweep looks at some of the other containers' records and removes those for which gone
-// says so, after before. What somebody works on now, or cannot be read, is left alone.
-func (e *Entry) Sweep(gone func(*Record) bool, before func(*Record)) error {
+// says so. Before that, and under the record's lock, it calls before, whose error keeps
+// the record; gone is also called without the lock. What somebody works on now, or cannot
+// be read, is left alone.
+func (e *Entry) Sweep(gone func(*Record) bool, before func(*Record) error) error {
 	names, err := e.dir.names()
 	if err != nil {
 		return err
@@ -309,7 +313,7 @@ func (e *Entry) Sweep(gone func(*Record) bool, before func(*Record)) error {
 	return errors.Join(errs...)
 }
 
-func (d *Dir) sweepOne(name string, gone func(*Record) bool, before func(*Record)) error {
+func (d *Dir) sweepOne(name string, gone func(*Record) bool, before func(*Record) error) error {
 	// Most records are of containers that live: look before taking the lock.
 	if r, err := d.read(name); err == nil && !gone(r) {
 		return nil
@@ -323,8 +327,9 @@ func (d *Dir) sweepOne(name string, gone func(*Record) bool, before func(*Record
 	}
 	r, err := e.Read()
 	if err == nil && gone(r) {
-		before(r)
-		err = e.Remove()
+		if err = before(r); err == nil {
+			err = e.Remove()
+		}
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		err = e.Remove()
