@@ -182,7 +182,7 @@ func (w *work) applyCgroups() (func() error, error) {
 	c := &w.cgroups
 	var undo undos
 	for _, cg := range c.alone {
-		u, err := cg.Allow(c.rules, cgroups.Options{Rebuild: deviceDecisions(w.container.Config)})
+		u, err := cg.Allow(c.rules, cgroups.Options{Rebuild: deviceDecisions(w.container)})
 		if err != nil {
 			return undo.run, errors.Join(fmt.Errorf("%w (%s)", err, c.origins[0]), undo.run())
 		}

@@ -21,9 +21,14 @@ var runtimeDevices = []cgroups.Rule{
 	{Type: 'c', Major: 136, Minor: cgroups.Any, Access: "rwm"},
 }
 
+// tun is what runc allows besides, up to 1.1. Its versions cannot be told apart here, and a
+// program that is built anew must not take a device away.
+var tun = cgroups.Rule{Type: 'c', Major: 10, Minor: 200, Access: "rwm"}
+
 // deviceDecisions is what a runtime was asked for and does by itself, for the case that
 // its program cannot be read. Without a config nothing is known.
-func deviceDecisions(config *oci.Config) []cgroups.Decision {
+func deviceDecisions(c *oci.Container) []cgroups.Decision {
+	config := c.Config
 	if config == nil {
 		return nil
 	}
@@ -47,7 +52,11 @@ func deviceDecisions(config *oci.Config) []cgroups.Decision {
 			all = append(all, cgroups.Decision{Allow: d.Allow, Rule: r})
 		}
 	}
-	for _, r := range runtimeDevices {
+	defaults := runtimeDevices
+	if c.Root == "" { // not crun
+		defaults = append(defaults[:len(defaults):len(defaults)], tun)
+	}
+	for _, r := range defaults {
 		all = append(all, cgroups.Decision{Allow: true, Rule: r})
 	}
 	return all
