@@ -58,13 +58,8 @@ func (a *application) applyEdits(e device.Edits, withMounts bool) error {
 		return nil
 	}
 	edits := *e.Edits.ContainerEdits
-	edits.Mounts = nil
-	if withMounts {
-		for _, m := range e.Edits.Mounts {
-			own := *m
-			own.Options = slices.Clone(m.Options) // the library appends to them
-			edits.Mounts = append(edits.Mounts, &own)
-		}
+	if !withMounts {
+		edits.Mounts = nil
 	}
 	if err := (&cdi.ContainerEdits{ContainerEdits: &edits}).Apply(&a.spec); err != nil {
 		return fmt.Errorf("device %q of spec %q: %w", e.Device, e.SpecPath, err)
