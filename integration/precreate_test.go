@@ -124,3 +124,26 @@ func TestFilterFile(t *testing.T) {
 		}
 	}
 }
+
+// TestPrecreatePrivileged: a container that may open everything still may.
+func TestPrecreatePrivileged(t *testing.T) {
+	spec := device("deviceNodes: [{path: /dev/one, hostPath: /dev/null, permissions: r}]")
+	bed.Each(t, func(t *testing.T, rt bed.Runtime) {
+		bed.LeavesNothing(t)
+		h := bed.NewHost(t)
+		h.Install(bed.Hook(t)) // the program is what is needed of it
+		h.Dir("/etc/cdi")
+		h.File("/etc/cdi/v.yaml", spec, 0o644)
+		e := newEngine(t, rt, installFilter(t, h))
+		ask := report.Ask{Paths: []string{"/dev/one"}, Sweep: bed.AllNumbers(t)}
+		var views [][]string
+		for _, annotation := range []string{"other=x", "cdi.k8s.io/x=v.example/dev=a"} {
+			res := e.run(rt, ask, "--privileged", "--annotation", annotation)
+			if res.Refused() {
+				t.Fatalf("%s: exit %d: %s", annotation, res.Code, res.Stderr)
+			}
+			views = append(views, filtered(bed.ReadReport(t, res.Stdout)))
+		}
+		requireSame(t, "privileged", views[0], views[1], []string{"-path /dev/one ENOENT", "+path /dev/one c 1:3 0666 0:0 open=ok access=rw"})
+	})
+}
