@@ -43,9 +43,9 @@ func (s *Settings) Allow(annotations map[string]string, names []string) error {
 	who := policy.WhoIs(annotations)
 	asked := map[string]bool{}
 	var requests []policy.Request
+	divided := policy.ByOrigin(annotations, who)
 	for _, origin := range policy.Origins() {
-		of := policy.ByOrigin(annotations, who)[origin]
-		found, err := device.Requested(of, s.AnnotationPrefixes, annotations[containerNameKey])
+		found, err := device.Requested(divided[origin], s.AnnotationPrefixes, annotations[containerNameKey])
 		if err != nil {
 			return err
 		}

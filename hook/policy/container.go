@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// Annotations that CRI-O and the kubelet write.
+// Annotations that engines and the kubelet write.
 const (
 	managerKey       = "io.container.manager"
 	namespaceKey     = "io.kubernetes.pod.namespace"
 	containerTypeKey = "io.kubernetes.cri-o.ContainerType"
+	criTypeKey       = "io.kubernetes.cri.container-type" // containerd's
 	ownKey           = "io.kubernetes.cri-o.Annotations"
 )
 
@@ -20,17 +21,25 @@ type Container struct {
 	Namespace string
 }
 
+// podman is its manager on all its containers. It also marks those of its own pods as
+// CRI-O does, but nobody else writes their annotations.
+const podman = "libpod"
+
 // WhoIs reads a container's annotations. One sign of a pod is enough, since whoever writes
-// a pod's annotations can forge signs but take none away: CRI-O writes its own after his.
+// a pod's annotations can forge signs but take none away: CRI-O writes its own after his,
+// its manager among them, so that a container of a pod cannot pass for one of podman's.
 //
 // The namespace is read from a label of the kubelet's, which CRI-O writes last of all.
 // io.kubernetes.cri-o.Namespace is not looked at: on a container it is the pod author's
 // own text.
 func WhoIs(annotations map[string]string) Container {
+	manager := annotations[managerKey]
 	namespace, hasNamespace := annotations[namespaceKey]
 	_, hasType := annotations[containerTypeKey]
+	_, hasCRIType := annotations[criTypeKey]
 	return Container{
-		Pod:       hasNamespace || hasType || strings.EqualFold(annotations[managerKey], "cri-o"),
+		Pod: hasNamespace || hasCRIType || strings.EqualFold(manager, "cri-o") ||
+			hasType && manager != podman,
 		Namespace: namespace,
 	}
 }

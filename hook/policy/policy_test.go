@@ -116,7 +116,11 @@ func TestWhoIs(t *testing.T) {
 		{"namespace", map[string]string{"io.kubernetes.pod.namespace": "ml"}, Container{true, "ml"}},
 		{"empty namespace", map[string]string{"io.kubernetes.pod.namespace": ""}, Container{Pod: true}},
 		{"type", map[string]string{"io.kubernetes.cri-o.ContainerType": ""}, Container{Pod: true}},
-		{"manager forged", map[string]string{"io.container.manager": "libpod", "io.kubernetes.cri-o.ContainerType": "container"}, Container{Pod: true}},
+		// CRI-O writes its manager over a pod author's, so that this is podman's own pod.
+		{"podman's pod", map[string]string{"io.container.manager": "libpod", "io.kubernetes.cri-o.ContainerType": "container"}, Container{}},
+		{"manager forged, kubelet's label", map[string]string{"io.container.manager": "libpod", "io.kubernetes.pod.namespace": "x"}, Container{Pod: true, Namespace: "x"}},
+		{"manager of another", map[string]string{"io.container.manager": "x", "io.kubernetes.cri-o.ContainerType": "container"}, Container{Pod: true}},
+		{"containerd", map[string]string{"io.kubernetes.cri.container-type": "container"}, Container{Pod: true}},
 		{"the pod author's namespace", map[string]string{"io.container.manager": "cri-o", "io.kubernetes.cri-o.Namespace": "kube-system",
 			"io.kubernetes.pod.namespace": "ml"}, Container{true, "ml"}},
 		{"the pod author's namespace alone", map[string]string{"io.container.manager": "cri-o", "io.kubernetes.cri-o.Namespace": "kube-system"}, Container{Pod: true}},
