@@ -44,6 +44,7 @@ func PlanFor(s Settings, names []string, configFile string) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Notes = append(p.Notes, drift(p)...)
 	refused := s.Allow(annotations, names)
 	if refused == nil {
 		refused = s.vetPlan(p)
