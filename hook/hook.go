@@ -75,7 +75,9 @@ type Outcome struct {
 	ContainerName string     // where the engine tells it
 	Plan          *plan.Plan // nil where nothing was asked
 	// Already says that an earlier run had done everything.
-	Already  bool
+	Already bool
+	// LeftAlone says why a container that asks is none of this program's business.
+	LeftAlone string
 	Warnings []string
 }
 
@@ -96,6 +98,10 @@ func Direct(ctx context.Context, s Settings, stdin io.Reader) (*Outcome, error) 
 	names, err := s.requested(state.Annotations)
 	if err != nil || len(names) == 0 {
 		return out, err
+	}
+	if sign, ok := oci.VirtualMachine(state); ok {
+		out.LeftAlone = sign + ": it runs in a virtual machine, whose runtime reads the annotations itself"
+		return out, nil
 	}
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()

@@ -33,6 +33,8 @@ func (r report) tell(out *hook.Outcome, err error) {
 	switch {
 	case err != nil:
 		r.log(log.Error, err.Error(), out)
+	case out.LeftAlone != "":
+		r.log(log.Info, "left alone: "+out.LeftAlone, out)
 	case out.Already:
 		r.log(log.Debug, "was done already", out)
 	case out.Plan != nil:

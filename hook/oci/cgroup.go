@@ -50,7 +50,7 @@ func (p *Process) Owns(pid int) bool {
 }
 
 func (p *Process) readlink(name string) (string, error) {
-	buf := make([]byte, 128)
+	buf := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(int(p.dir.Fd()), name, buf)
 	if err != nil {
 		return "", &os.PathError{Op: "readlink", Path: p.dir.Name() + "/" + name, Err: err}
@@ -82,6 +82,10 @@ func (c *Container) HookCgroup() (HookCgroup, error) {
 	if err != nil {
 		return HookCgroup{}, fmt.Errorf("mountinfo: %w", err)
 	}
+	return hookCgroupOf(text, all), nil
+}
+
+func hookCgroupOf(text string, all []*mountinfo.Info) HookCgroup {
 	var h HookCgroup
 	for line := range strings.Lines(text) {
 		id, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -98,7 +102,7 @@ func (c *Container) HookCgroup() (HookCgroup, error) {
 			break
 		}
 	}
-	return h, nil
+	return h
 }
 
 func isHierarchy(m *mountinfo.Info, id, controllers string) bool {
