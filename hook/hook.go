@@ -78,7 +78,7 @@ type Outcome struct {
 	Already bool
 	// LeftAlone says why a container that asks is none of this program's business.
 	LeftAlone string
-	Warnings []string
+	Warnings  []string
 }
 
 // containerNameKey is where the kubelet, through the CRI, puts a container's name.
@@ -95,13 +95,13 @@ func Direct(ctx context.Context, s Settings, stdin io.Reader) (*Outcome, error) 
 	if asked, err := s.configure(state.Annotations); err != nil || !asked {
 		return out, err
 	}
-	names, err := s.requested(state.Annotations)
-	if err != nil || len(names) == 0 {
-		return out, err
-	}
 	if sign, ok := oci.VirtualMachine(state); ok {
 		out.LeftAlone = sign + ": it runs in a virtual machine, whose runtime reads the annotations itself"
 		return out, nil
+	}
+	names, err := s.requested(state.Annotations)
+	if err != nil || len(names) == 0 {
+		return out, err
 	}
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
