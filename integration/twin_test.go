@@ -35,8 +35,8 @@ type row struct {
 	differs func(bed.Runtime) []string
 	// has are lines that the direct report must have, whatever the native one says.
 	has []string
-	// hide drops lines with this beginning from the comparison: has must say what is right there.
-	hide string
+	// hide drops lines with these beginnings from the comparison: has must say what is right there.
+	hide []string
 	// warns are words that our log must have; without any the log must be empty.
 	warns []string
 	// alone: there is no native twin, the runtimes here cannot do it.
@@ -207,7 +207,9 @@ func (r row) requireStarted(t *testing.T, direct outcome) {
 }
 
 func (r row) shown(lines []string) []string {
-	return slices.DeleteFunc(mountPoints(lines), func(l string) bool { return r.hide != "" && strings.HasPrefix(l, r.hide) })
+	return slices.DeleteFunc(mountPoints(lines), func(l string) bool {
+		return slices.ContainsFunc(r.hide, func(beginning string) bool { return strings.HasPrefix(l, beginning) })
+	})
 }
 
 // requireSame compares line by line and allows exactly the differences in want.

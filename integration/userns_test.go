@@ -15,12 +15,12 @@ func TestUserNamespace(t *testing.T) {
 	const tree = "/run/bed/tree" // on a filesystem that knows idmaps
 	compareAll(t, []row{
 		{
-			name: "a node of the host path", spec: device("deviceNodes: [{path: /dev/other, hostPath: /dev/null}]"), bundle: mapped, hide: "mount /dev/other",
+			name: "a node of the host path", spec: device("deviceNodes: [{path: /dev/other, hostPath: /dev/null}]"), bundle: mapped, hide: []string{"mount /dev/other"},
 			host:    func(h *bed.Host) { h.Node("/dev/other", unix.S_IFCHR|0o666, 1, 5, 0, 0) },
 			differs: ownNode("/dev/other", "c 1:5 0666 65534:65534 open=ok access=rw", "c 1:3 0644 0:0 open=ok access=rw", "c 1:3 0666 0:0 open=ok access=rw"),
 		},
 		{
-			name: "a node at its own path", spec: device("deviceNodes: [{path: /dev/fuse}]"), bundle: mapped, hide: "mount /dev/fuse",
+			name: "a node at its own path", spec: device("deviceNodes: [{path: /dev/fuse}]"), bundle: mapped, hide: []string{"mount /dev/fuse"},
 			differs: ownNode("/dev/fuse", "c 10:229 0600 65534:65534 open=EACCES access=none", "c 10:229 0600 0:0 open=ok access=rw", "c 10:229 0600 0:0 open=ok access=rw"),
 		},
 		{

@@ -23,14 +23,42 @@ const (
 	heldFIFO  = work + "/held.fifo"
 )
 
+// Started is a container on its way.
+type Started struct {
+	b    *Bundle
+	rt   Runtime
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+	errs bytes.Buffer
+}
+
+// Start starts the bundle, whose config.json is written, and does not wait.
+func (b *Bundle) Start(rt Runtime) *Started {
+	b.t.Helper()
+	s := &Started{b: b, rt: rt, cmd: exec.Command(rt.Path, "--root", roots, "run", "--bundle", b.Dir, b.ID)}
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.errs
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// a child of the runtime may outlive it with our pipes
+	s.cmd.WaitDelay = time.Second
+	b.must(s.cmd.Start())
+	return s
+}
+
+// Wait waits for the end and takes away what is left with the runtime. One that does not end is killed, and the test fails.
+func (s *Started) Wait() Result {
+	s.b.t.Helper()
+	late := time.AfterFunc(patience, func() { s.cmd.Process.Kill() })
+	s.cmd.Wait()
+	if !late.Stop() {
+		s.b.t.Errorf("%s: not done after %v", s.rt.Name, patience)
+	}
+	s.b.Delete(s.rt)
+	return Result{s.out.String(), s.errs.String() + s.b.hooksSaid(), s.cmd.ProcessState.ExitCode()}
+}
+
 // Held is a container stopped at createRuntime: made, not pivoted. Whatever a test feeds to the hook meets the real thing.
 type Held struct {
-	t       *testing.T
-	b       *Bundle
-	rt      Runtime
-	cmd     *exec.Cmd
-	out     bytes.Buffer
-	errs    bytes.Buffer
+	*Started
 	State   specs.State
 	release *os.File
 }
@@ -38,27 +66,21 @@ type Held struct {
 // Hold starts the bundle and returns when it waits. It must have been told its questions.
 func (b *Bundle) Hold(rt Runtime) *Held {
 	b.t.Helper()
-	h := &Held{t: b.t, b: b, rt: rt}
 	b.must(unix.Mkfifo(heldFIFO, 0o600))
 	timeout := 120
 	b.hooks().CreateRuntime = append(b.hooks().CreateRuntime, specs.Hook{
 		Path: Tool(toolHook), Args: []string{"vendorhook", "quiet", "state=" + heldState, "hold=" + heldFIFO}, Timeout: &timeout,
 	})
 	b.Write()
-	h.cmd = exec.Command(rt.Path, "--root", roots, "run", "--bundle", b.Dir, b.ID)
-	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
-	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// a child of the runtime may outlive it with our pipes
-	h.cmd.WaitDelay = time.Second
-	b.must(h.cmd.Start())
+	h := &Held{Started: b.Start(rt)}
 	h.wait()
 	return h
 }
 
 // wait ends when the stand-in has shown the state and opened the FIFO.
 func (h *Held) wait() {
-	h.t.Helper()
-	WaitFor(h.t, "the held hook", func() bool {
+	h.b.t.Helper()
+	WaitFor(h.b.t, "the held hook", func() bool {
 		raw, err := os.ReadFile(heldState)
 		if err != nil {
 			return false
@@ -75,23 +97,18 @@ func (h *Held) wait() {
 
 // Release lets the container go on to its end.
 func (h *Held) Release() Result {
-	h.t.Helper()
+	h.b.t.Helper()
 	h.b.must(h.release.Close())
-	late := time.AfterFunc(patience, func() { h.cmd.Process.Kill() })
-	h.cmd.Wait()
-	if !late.Stop() {
-		h.t.Errorf("%s: not done after %v", h.rt.Name, patience)
-	}
-	h.b.Delete(h.rt)
+	res := h.Wait()
 	for _, p := range []string{heldFIFO, heldState} {
 		h.b.must(os.Remove(p))
 	}
-	return Result{h.out.String(), h.errs.String() + h.b.hooksSaid(), h.cmd.ProcessState.ExitCode()}
+	return res
 }
 
 // View is what can be seen of the container from outside: its mounts, and every object below its rootfs in its own namespace.
 func (h *Held) View() []string {
-	h.t.Helper()
+	h.b.t.Helper()
 	proc := fmt.Sprintf("/proc/%d", h.State.Pid)
 	raw, err := os.ReadFile(proc + "/mountinfo")
 	h.b.must(err)
@@ -101,7 +118,7 @@ func (h *Held) View() []string {
 	for _, m := range mounts {
 		out = append(out, m.String())
 	}
-	out = append(out, treeOf(h.t, filepath.Join(proc, "root", h.b.Rootfs), "proc", "sys")...)
+	out = append(out, treeOf(h.b.t, filepath.Join(proc, "root", h.b.Rootfs), "proc", "sys")...)
 	if devices, err := os.ReadFile("/sys/fs/cgroup/devices/" + h.b.ID + "/devices.list"); err == nil {
 		out = append(out, strings.Split(string(devices), "\n")...)
 	}

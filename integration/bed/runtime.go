@@ -94,8 +94,8 @@ type Result struct {
 // Refused tells whether the program said no.
 func (r Result) Refused() bool { return r.Code != 0 }
 
-// patience is far above what any single program of the tests takes.
-const patience = 60 * time.Second
+// patience is far above what any single program of the tests takes, on a machine with much else to do.
+const patience = 30 * time.Second
 
 // Run runs a program to its end.
 func Run(t *testing.T, stdin string, env []string, argv ...string) Result {
