@@ -91,10 +91,6 @@ func Exec(args, env []string) error {
 	} else if err != nil {
 		return err
 	}
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		for fd := 3; fd < 64; fd++ {
-			unix.CloseOnExec(fd)
-		}
-	}
+	keepFiles()
 	return fmt.Errorf("%s: %w", args[1], unix.Exec(args[1], args[2:], env))
 }

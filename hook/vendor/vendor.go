@@ -71,14 +71,28 @@ const (
 	// maxWait bounds how long the pipes of a hook that has ended are read on: a process
 	// that it left behind may hold them.
 	maxWait = 500 * time.Millisecond
+	// maxTimeout in seconds, 30 years, fits a Duration.
+	maxTimeout = 1e9
 )
+
+// keepFiles keeps all descriptors from the programs that this process starts or becomes:
+// a runtime may have left it some of its own. Go opens its files so in any case, and what
+// a command is to have is copied for it.
+func keepFiles() {
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil { // kernel 5.11
+		for fd := 3; fd < 1024; fd++ {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
 
 // Run runs the hook and waits for it. It is killed, with its process group, when its
 // timeout or ctx ends, and dies with the caller.
 func (h Hook) Run(ctx context.Context, state []byte, at Place) error {
+	keepFiles()
 	if h.Timeout != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(*h.Timeout)*time.Second,
+		ctx, cancel = context.WithTimeoutCause(ctx, min(time.Duration(*h.Timeout), maxTimeout)*time.Second,
 			fmt.Errorf("killed after its timeout of %d s", *h.Timeout))
 		defer cancel()
 	}
