@@ -27,7 +27,7 @@ inside() {
 	mount -t proc proc proc
 	mount --rbind /sys sys
 	devices dev
-	mount -t tmpfs tmpfs run
+	mount -t tmpfs -o mode=0755 tmpfs run
 	mount -t tmpfs -o mode=1777 tmpfs tmp
 	mkdir -p usr/local/go
 	mount --bind "$(go env GOROOT)" usr/local/go
