@@ -8,11 +8,10 @@
 package record
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"slices"
@@ -105,8 +104,11 @@ func nameFor(id, bundle string) string {
 		hashed += "\x00" + id
 		id = id[:room]
 	}
-	sum := sha256.Sum256([]byte(hashed))
-	return id + "-" + hex.EncodeToString(sum[:6])
+	// Bundles are the engine's own names: the hash tells them apart, it need not withstand
+	// anybody. crypto/sha256 costs every start the self-test of its module.
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(hashed))
+	return fmt.Sprintf("%s-%016x", id, sum.Sum64())
 }
 
 const (
