@@ -129,7 +129,10 @@ type listed struct {
 
 func readList(t *testing.T, more ...string) listed {
 	t.Helper()
-	args := append([]string{bed.Hook(t), "list", "--json", "--spec-dir", bed.SpecDir}, more...)
+	if more == nil {
+		more = []string{"--spec-dir", bed.SpecDir}
+	}
+	args := append([]string{bed.Hook(t), "list", "--json"}, more...)
 	res := bed.Run(t, "", nil, args...)
 	if res.Refused() {
 		t.Fatalf("list: exit %d: %s", res.Code, res.Stderr)

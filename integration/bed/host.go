@@ -144,3 +144,10 @@ func (h *Host) Socket(path string) {
 	h.must(unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
 	h.undo(path)
 }
+
+// Propagation changes that of all the bed's mounts until the test ends; they are shared otherwise.
+func (h *Host) Propagation(kind uintptr) {
+	h.t.Helper()
+	h.must(mount("", "/", "", kind|unix.MS_REC, ""))
+	h.t.Cleanup(func() { h.must(mount("", "/", "", unix.MS_SHARED|unix.MS_REC, "")) })
+}

@@ -3,6 +3,8 @@ package bed
 import (
 	"os"
 	"path/filepath"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
 // The image of a bundle: what is in its rootfs beside the probe.
@@ -43,4 +45,9 @@ func (b *Bundle) Link(path, to string) {
 func (b *Bundle) Node(path string, mode, major, minor uint32) {
 	b.t.Helper()
 	b.must(makeNode(b.inside(path), mode, mkdev(major, minor)))
+}
+
+// BindFolder has config.json mount a folder of the host.
+func (b *Bundle) BindFolder(from, to string) {
+	b.Config.Mounts = append(b.Config.Mounts, specs.Mount{Destination: to, Type: "bind", Source: from, Options: []string{"rbind", "rw"}})
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"oci-cdi-hook/integration/report"
 )
 
 // snapshot is what a container must not change: one line a thing.
@@ -119,15 +121,21 @@ func copiedUp(path string) bool {
 	return err == nil
 }
 
+// addMounts leaves the numbers of mounts and of peer groups out.
 func (s snapshot) addMounts() error {
 	raw, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
-	for _, line := range strings.Split(strings.TrimSpace(string(raw)), "\n") {
-		s["mount "+line] = true
+	mounts, err := report.ParseMountinfo(string(raw))
+	for _, m := range mounts {
+		line := "mount " + m.String()
+		for n := 2; s[line]; n++ { // stacked ones look alike
+			line = fmt.Sprintf("mount %s (%d)", m, n)
+		}
+		s[line] = true
 	}
-	return nil
+	return err
 }
 
 // addCgroups looks for ours by name: other cgroups of the machine come and go.

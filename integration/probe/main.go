@@ -50,6 +50,10 @@ func run() error {
 	for _, p := range ask.Writable {
 		r.Writable = append(r.Writable, p+" "+write(p))
 	}
+	for _, p := range ask.Mounting {
+		err := unix.Mount("made-inside", p, "tmpfs", 0, "")
+		r.Writable = append(r.Writable, "mount on "+p+" "+outcome(err))
+	}
 	if ask.Sweep != nil {
 		if r.Allowed, err = sweep(*ask.Sweep); err != nil {
 			return err
@@ -62,6 +66,13 @@ func run() error {
 		_, err = io.Copy(io.Discard, os.Stdin)
 	}
 	return err
+}
+
+func outcome(err error) string {
+	if err != nil {
+		return errno(err)
+	}
+	return "ok"
 }
 
 func look(path string) report.Object {

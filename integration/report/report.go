@@ -15,8 +15,10 @@ type Ask struct {
 	Paths []string `json:"paths,omitempty"`
 	// Sweep asks for the access to every combination of these numbers.
 	Sweep *Sweep `json:"sweep,omitempty"`
-	// Try writes this many bytes of nothing to each path: does a read-only mount refuse?
+	// Writable are paths, or folders, to try to write to.
 	Writable []string `json:"writable,omitempty"`
+	// Mounting are folders to mount a tmpfs on.
+	Mounting []string `json:"mounting,omitempty"`
 	// Hold keeps the container alive until its stdin is closed.
 	Hold bool `json:"hold,omitempty"`
 }
