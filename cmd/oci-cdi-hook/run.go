@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,7 +33,6 @@ func run(args []string, s streams) (code int) {
 		}
 	}()
 	if len(args) > 0 && isStage(args[0]) {
-		spareGC()
 		return finish(runStage(args[0], args[1:], s), s)
 	}
 	root := newRoot(args, s)
@@ -90,7 +88,6 @@ what would be done (plan).`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	if len(args) > 0 && args[0] == filterStage {
-		spareGC()
 		root.AddCommand(precreateCommand(s))
 		return root
 	}
@@ -103,14 +100,6 @@ what would be done (plan).`,
 	}
 	root.AddCommand(precreateCommand(s), listCommand(s), planCommand(s), versionCommand(s))
 	return root
-}
-
-// spareGC lets a stage, which ends in milliseconds, collect garbage only if it needs an
-// unusual lot of memory.
-func spareGC() {
-	const enough = 64 << 20
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(enough)
 }
 
 // wantArgs wraps cobra's argument checks into usage errors.
