@@ -36,14 +36,12 @@ func TestDeviceRules(t *testing.T) {
 		},
 		{
 			name: "without resources", sweep: true, spec: device("deviceNodes: [{path: /dev/x, hostPath: /dev/fuse}]"), bundle: func(b *bed.Bundle) { b.Config.Linux.Resources = nil },
-			has: []string{"allowed c 10:229 rwm"},
+			has: []string{"allowed c 10:229 rwm"}, hide: narrowedByCrun(),
 		},
-	}
-	if bed.Cgroup() == bed.V2 { // v1 cannot deny a part of what is allowed
-		rows = append(rows, row{
+		{
 			name: "over a rule that denies", sweep: true, spec: device("deviceNodes: [{path: /dev/x, hostPath: /dev/fuse}]"),
-			bundle: rules(allow("c", 10, -1, "rwm"), specs.LinuxDeviceCgroup{Type: "c", Major: number(10), Minor: number(229), Access: "w"}), has: []string{"allowed c 10:229 rwm"},
-		})
+			bundle: rules(allow("c", 10, 229, "rw"), specs.LinuxDeviceCgroup{Type: "c", Major: number(10), Minor: number(229), Access: "w"}), has: []string{"allowed c 10:229 rwm"},
+		},
 	}
 	compareAll(t, rows)
 }
@@ -68,6 +66,14 @@ func TestHybrid(t *testing.T) {
 		}
 		r.compare(t, rt)
 	})
+}
+
+// narrowedByCrun: on v2 the library's one rule makes crun deny all others where it denied nothing without; we narrow nothing.
+func narrowedByCrun() []string {
+	if bed.Cgroup() == bed.V2 {
+		return []string{"allowed "}
+	}
+	return nil
 }
 
 // notOnRunc: the library's rule has an empty access, which runc refuses.
