@@ -202,6 +202,11 @@ func stranger(t *testing.T, state map[string]any) string {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+	t.Cleanup(func() {
+		if err := c.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		c.Wait() //nolint:errcheck // it says that it was killed
+	})
 	return with(map[string]any{"pid": c.Process.Pid})(t, state)
 }

@@ -12,7 +12,7 @@ import (
 // Two native twins must look alike, and one without the devices must not: else the parity tests below would prove nothing.
 func TestTheComparisonItself(t *testing.T) {
 	r := row{fixture: "nvidia-dgpu.yaml", devices: []string{"nvidia.com/gpu=0"}, sweep: true}
-	without := func(*testing.T, *bed.Bundle, []string) error { return nil }
+	without := func(*bed.Bundle, []string) error { return nil }
 	bed.Each(t, func(t *testing.T, rt bed.Runtime) {
 		targets := r.prepare(t)
 		one, two, none := r.run(t, rt, natively, targets), r.run(t, rt, natively, targets), r.run(t, rt, without, targets)

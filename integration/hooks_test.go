@@ -61,7 +61,7 @@ func TestOwnHooksOfTheConfig(t *testing.T) {
 		} {
 			way := mode(natively)
 			if how == "direct" {
-				way = ours
+				way = directly
 			}
 			var got []string
 			for _, l := range r.run(t, rt, way, targets).lines {

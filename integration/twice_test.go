@@ -24,19 +24,19 @@ func whole() row {
 func TestTwiceIsOnce(t *testing.T) {
 	r := whole()
 	ways := map[string]mode{
-		"listed twice": func(t *testing.T, b *bed.Bundle, names []string) error {
+		"listed twice": func(b *bed.Bundle, names []string) error {
 			b.Annotate(names...)
 			b.Register()
 			b.Register()
 			return nil
 		},
-		"at both stages": func(t *testing.T, b *bed.Bundle, names []string) error {
+		"at both stages": func(b *bed.Bundle, names []string) error {
 			b.Annotate(names...)
 			b.RegisterPrestart()
 			b.Register()
 			return nil
 		},
-		"beside the native way": func(t *testing.T, b *bed.Bundle, names []string) error {
+		"beside the native way": func(b *bed.Bundle, names []string) error {
 			b.Annotate(names...)
 			b.Register()
 			return b.InjectNatively(names...)
@@ -44,7 +44,7 @@ func TestTwiceIsOnce(t *testing.T) {
 	}
 	bed.Each(t, func(t *testing.T, rt bed.Runtime) {
 		targets := r.prepare(t)
-		once, native := r.run(t, rt, ours, targets), r.run(t, rt, natively, targets)
+		once, native := r.run(t, rt, directly, targets), r.run(t, rt, natively, targets)
 		for name, way := range ways {
 			t.Run(name, func(t *testing.T) {
 				more := r.run(t, rt, way, targets)

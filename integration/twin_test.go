@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"gopkg.in/yaml.v3"
-
 	"oci-cdi-hook/integration/bed"
 	"oci-cdi-hook/integration/report"
 )
@@ -56,24 +54,21 @@ const (
 )
 
 // mode is a way to give devices.
-type mode func(*testing.T, *bed.Bundle, []string) error
+type mode func(*bed.Bundle, []string) error
 
-func natively(t *testing.T, b *bed.Bundle, names []string) error {
+func natively(b *bed.Bundle, names []string) error {
 	b.Annotate(names...)
 	return b.InjectNatively(names...)
 }
 
-func directly(t *testing.T, b *bed.Bundle, names []string) error {
+func directly(b *bed.Bundle, names []string) error {
 	b.Annotate(names...)
 	b.Register()
 	return nil
 }
 
-// ours is the way under test.
-var ours mode = directly
-
 // failing is a container that a hook refuses without having done anything.
-func failing(t *testing.T, b *bed.Bundle, names []string) error {
+func failing(b *bed.Bundle, names []string) error {
 	b.Annotate(names...)
 	b.RegisterFailing()
 	return nil
@@ -135,7 +130,7 @@ func (r row) run(t *testing.T, rt bed.Runtime, how mode, targets []string) outco
 	if r.bundle != nil {
 		r.bundle(b)
 	}
-	if err := how(t, b, names); err != nil {
+	if err := how(b, names); err != nil {
 		return outcome{refused: true, reason: err.Error()}
 	}
 	b.Write()
@@ -159,7 +154,7 @@ func (r row) run(t *testing.T, rt bed.Runtime, how mode, targets []string) outco
 // compare is the parity test of one row on one runtime.
 func (r row) compare(t *testing.T, rt bed.Runtime) {
 	targets := r.prepare(t)
-	direct := r.run(t, rt, ours, targets)
+	direct := r.run(t, rt, directly, targets)
 	if r.refused != "" {
 		requireRefusal(t, direct, r.refused)
 		requireSame(t, "a refusal leaves in the rootfs", r.run(t, rt, failing, targets).tree, direct.tree, nil)
@@ -211,67 +206,4 @@ func (r row) shown(lines []string) []string {
 	return slices.DeleteFunc(mountPoints(lines), func(l string) bool {
 		return slices.ContainsFunc(r.hide, func(beginning string) bool { return strings.HasPrefix(l, beginning) })
 	})
-}
-
-// requireSame compares line by line and allows exactly the differences in want.
-func requireSame(t *testing.T, what string, a, b, want []string) {
-	t.Helper()
-	got := report.Diff(a, b)
-	if d := report.Diff(want, got); len(d) > 0 {
-		t.Errorf("%s: unexpected difference (+) or an expected one missing (-):\n%s", what, strings.Join(d, "\n"))
-	}
-}
-
-func requireRefusal(t *testing.T, o outcome, word string) {
-	t.Helper()
-	if !o.refused {
-		t.Errorf("the container started:\n%s", strings.Join(o.lines, "\n"))
-	}
-	if !strings.Contains(o.reason, word) {
-		t.Errorf("the reason lacks %q: %s", word, o.reason)
-	}
-}
-
-// pathsOf finds the container paths of a spec, also of one that the library refuses.
-func pathsOf(text string) []string {
-	type edits struct {
-		DeviceNodes []struct{ Path string } `yaml:"deviceNodes"`
-		Mounts      []struct {
-			ContainerPath string `yaml:"containerPath"`
-		} `yaml:"mounts"`
-	}
-	var doc struct {
-		Edits   edits `yaml:"containerEdits"`
-		Devices []struct {
-			Edits edits `yaml:"containerEdits"`
-		} `yaml:"devices"`
-	}
-	if yaml.Unmarshal([]byte(text), &doc) != nil {
-		return nil
-	}
-	all := []edits{doc.Edits}
-	for _, d := range doc.Devices {
-		all = append(all, d.Edits)
-	}
-	var out []string
-	add := func(p string) {
-		if p != "" && !slices.Contains(out, p) {
-			out = append(out, p)
-		}
-	}
-	for _, e := range all {
-		for _, n := range e.DeviceNodes {
-			add(n.Path)
-		}
-		for _, m := range e.Mounts {
-			add(m.ContainerPath)
-		}
-	}
-	return out
-}
-
-// alike are the lines that speak of the same thing.
-func alike(lines []string, want string) []string {
-	f := strings.SplitN(want, " ", 3)
-	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.HasPrefix(l, f[0]+" "+f[1]) })
 }

@@ -47,8 +47,8 @@ func (b *Bundle) Start(rt Runtime) *Started {
 // Wait waits for the end and takes away what is left with the runtime. One that does not end is killed, and the test fails.
 func (s *Started) Wait() Result {
 	s.b.t.Helper()
-	late := time.AfterFunc(patience, func() { s.cmd.Process.Kill() })
-	s.cmd.Wait()
+	late := time.AfterFunc(patience, func() { s.b.must(s.cmd.Process.Kill()) })
+	s.cmd.Wait() //nolint:errcheck // the exit code tells
 	if !late.Stop() {
 		s.b.t.Errorf("%s: not done after %v", s.rt.Name, patience)
 	}
@@ -128,7 +128,9 @@ func (h *Held) View() []string {
 // WaitFor waits for something that must come soon.
 func WaitFor(t *testing.T, what string, come func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !come(); time.Sleep(5 * time.Millisecond) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); !come(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("%s did not come", what)
 		}

@@ -167,7 +167,9 @@ func LeavesNothing(t *testing.T) {
 
 // leftAfter gives the kernel time to end what ends by itself: a cgroup of a process that is being reaped.
 func leftAfter(t *testing.T, before snapshot) []string {
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(2 * time.Second); ; <-tick.C {
 		after, err := take()
 		if err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,7 +97,7 @@ func (p peer) build(dir string) error {
 
 func stampOf(src string) (string, error) {
 	h := sha256.New()
-	io.WriteString(h, runtime.Version())
+	fmt.Fprintln(h, runtime.Version())
 	files, err := filepath.Glob(filepath.Join(src, "*"))
 	if err != nil {
 		return "", err

@@ -6,6 +6,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -196,7 +197,7 @@ func try(path string, bits uint32, dev uint64) string {
 	if err := unix.Mknod(path, bits|0o666, int(dev)); err != nil {
 		return "no node: " + errno(err)
 	}
-	defer unix.Unlink(path)
+	defer os.Remove(path)
 	if may := access(path); may != "none" {
 		return may + "m"
 	}
@@ -205,16 +206,8 @@ func try(path string, bits uint32, dev uint64) string {
 
 func errno(err error) string {
 	var e syscall.Errno
-	for err != nil {
-		if n, ok := err.(syscall.Errno); ok {
-			e = n
-			break
-		}
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			return err.Error()
-		}
-		err = u.Unwrap()
+	if !errors.As(err, &e) {
+		return err.Error()
 	}
 	return unix.ErrnoName(e)
 }

@@ -55,8 +55,13 @@ func obey(args []string) int {
 func saveState(args []string, raw []byte) {
 	for _, a := range args {
 		if path, found := strings.CutPrefix(a, "state="); found {
-			os.WriteFile(path+".new", raw, 0o600)
-			os.Rename(path+".new", path)
+			err := os.WriteFile(path+".new", raw, 0o600)
+			if err == nil {
+				err = os.Rename(path+".new", path)
+			}
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "vendorhook:", err)
+			}
 		}
 	}
 }
