@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -75,6 +76,9 @@ func planCommand(s streams) *cobra.Command {
 			if err := flags.check(); err != nil {
 				return err
 			}
+			if config != "" && bundle != "" {
+				return usageError{errors.New("--config and --bundle exclude each other")}
+			}
 			if bundle != "" {
 				config = path.Join(bundle, "config.json")
 			}
@@ -96,7 +100,6 @@ func planCommand(s streams) *cobra.Command {
 	cmd.Flags().StringVar(&config, "config", "", "OCI config that the container has")
 	cmd.Flags().StringVar(&bundle, "bundle", "", "OCI bundle that the container has")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.MarkFlagsMutuallyExclusive("config", "bundle")
 	return cmd
 }
 

@@ -86,6 +86,7 @@ what would be done (plan).`,
 			return usageError{errors.New("a verb is missing")}
 		},
 	}
+	root.SetHelpCommand(helpCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	if len(args) > 0 && args[0] == filterStage {
 		root.AddCommand(precreateCommand(s))
@@ -127,6 +128,20 @@ func execCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: hook.ExecVerb, Hidden: true, DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error { return hook.ExecVendorHook(args) },
+	}
+}
+
+// helpCommand is cobra's, but for words that it would take for no mistake.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [verb]", Short: "Help about a verb",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usageError{fmt.Errorf("no verb %q", strings.Join(args, " "))}
+			}
+			return about.Help()
+		},
 	}
 }
 
