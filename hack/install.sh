@@ -16,6 +16,7 @@ destdir=${2:-}
 
 hook=$prefix/libexec/oci/hooks.d/oci-cdi-hook
 shared=$prefix/share/containers/oci/hooks.d
+doc=$prefix/share/doc/oci-cdi-hook
 # podman's own stage is in no folder that CRI-O or podman build read: they refuse a stage that they do not know.
 precreate=$prefix/share/containers/oci-cdi-hook/precreate.d
 
@@ -38,9 +39,9 @@ entry() {
 if [ -n "$remove" ]; then
 	for f in oci-hooks.d/precreate/*.json; do rm -f "$destdir$precreate/$(basename "$f")"; done
 	for f in oci-hooks.d/*.json; do rm -f "$destdir$shared/$(basename "$f")"; done
-	rm -f "$destdir$hook"
+	rm -f "$destdir$hook" "$destdir$doc/config.toml.example"
 	# ours alone; not there, or somebody else's files in it: fine
-	rmdir "$destdir$precreate" "$destdir$(dirname "$precreate")" 2>/dev/null || true
+	rmdir "$destdir$doc" "$destdir$precreate" "$destdir$(dirname "$precreate")" 2>/dev/null || true
 	exit 0
 fi
 
@@ -48,3 +49,4 @@ fi
 put 0755 bin/oci-cdi-hook "$hook"
 for f in oci-hooks.d/*.json; do entry "$f" "$shared"; done
 for f in oci-hooks.d/precreate/*.json; do entry "$f" "$precreate"; done
+put 0644 hook/settings/example.toml "$doc/config.toml.example"
