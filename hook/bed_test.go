@@ -179,7 +179,7 @@ func (b *bed) record(id, bundle string) *record.Record {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	defer e.Unlock()
+	defer func() { _ = e.Unlock() }()
 	r, err := e.Read()
 	if err != nil {
 		return nil

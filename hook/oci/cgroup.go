@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,9 +73,15 @@ func (h *HookCgroup) Close() {
 	}
 }
 
-// HookCgroup finds the container's cgroups of all hierarchies that are mounted here.
+// HookCgroup finds the container's cgroups of all hierarchies that are mounted here, but
+// for those that the caller is in as well: a rootless engine may leave a container where
+// it is itself, and a user may not even move to where they are.
 func (c *Container) HookCgroup() (HookCgroup, error) {
 	text, err := c.Process.Read("cgroup")
+	if err != nil {
+		return HookCgroup{}, err
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return HookCgroup{}, err
 	}
@@ -82,12 +89,15 @@ func (c *Container) HookCgroup() (HookCgroup, error) {
 	if err != nil {
 		return HookCgroup{}, fmt.Errorf("mountinfo: %w", err)
 	}
-	return hookCgroupOf(text, all), nil
+	return hookCgroupOf(text, string(own), all), nil
 }
 
-func hookCgroupOf(text string, all []*mountinfo.Info) HookCgroup {
+func hookCgroupOf(text, own string, all []*mountinfo.Info) HookCgroup {
 	var h HookCgroup
 	for line := range strings.Lines(text) {
+		if slices.Contains(strings.SplitAfter(own, "\n"), line) {
+			continue
+		}
 		id, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 		controllers, unsafePath, ok := strings.Cut(rest, ":")
 		if !ok || strings.Contains(unsafePath+"/", "/../") {

@@ -50,9 +50,10 @@ func TestHookCgroupOfMounts(t *testing.T) {
 		{"5:devices:/a:b\n3:pids:/p\n", []string{"/sys/fs/cgroup/devices/a:b", "/sys/fs/cgroup/pids/p"}},
 		{"5:devices:/../x\n", nil},
 		{"5:devices:/x/..\n", nil},
+		{"5:devices:/own\n3:pids:/own/x\n", []string{"/sys/fs/cgroup/pids/own/x"}},
 		{"9:memory:/x\n0::/\n\nnonsense\n", nil},
 	} {
-		h := hookCgroupOf(c.text, table)
+		h := hookCgroupOf(c.text, "5:devices:/own\n3:pids:/own\n", table)
 		if !slices.Equal(h.V1, c.want) || h.V2 != nil {
 			t.Errorf("%q: %q, want %q", c.text, h.V1, c.want)
 		}

@@ -202,7 +202,7 @@ func TestSweepIsBounded(t *testing.T) {
 		put(t, d, fmt.Sprintf("c%d", i), "/b")
 	}
 	self := lock(t, d, "self", "/b")
-	defer self.Unlock()
+	defer func() { _ = self.Unlock() }()
 	looked := map[string]bool{}
 	if err := self.Sweep(func(r *Record) bool { looked[r.ID] = true; return false }, nil); err != nil {
 		t.Fatal(err)

@@ -251,7 +251,7 @@ func TestOthers(t *testing.T) {
 	put(t, d, "a", "/b")
 	put(t, d, "b", "/b")
 	self := lock(t, d, "b", "/b")
-	defer self.Unlock()
+	defer func() { _ = self.Unlock() }()
 	var ids []string
 	if err := self.Others(func(r *Record) { ids = append(ids, r.ID) }); err != nil || !slices.Equal(ids, []string{"a", "c"}) {
 		t.Errorf("%q %v", ids, err)
@@ -276,7 +276,7 @@ func FuzzRecord(f *testing.F) {
 			t.Fatal(err)
 		}
 		e := lock(t, d, "a", "/b")
-		defer e.Unlock()
+		defer func() { _ = e.Unlock() }()
 		r, err := e.Read()
 		if err != nil {
 			return

@@ -113,11 +113,11 @@ func Main() {
 		return
 	}
 	code := 0
-	if err := live(options, os.Stdin, os.Stdout); err != nil { //nolint:forbidigo // the main of a test's process
-		fmt.Fprintln(os.Stdout, err) //nolint:forbidigo // as above
+	if err := live(options, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stdout, err)
 		code = 1
 	}
-	os.Exit(code) //nolint:forbidigo // as above
+	os.Exit(code)
 }
 
 func live(options string, orders io.Reader, answers io.Writer) error {
