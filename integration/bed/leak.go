@@ -63,7 +63,7 @@ func takeOutside() (snapshot, error) {
 	if err := elsewhere.addMounts(); err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{"/run", "/var/lib", "/var/tmp", "/etc", "/etc/cdi", "/run/cdi", "/run/oci-cdi-hook", "/usr/lib/x86_64-linux-gnu", "/usr/libexec/oci/hooks.d"} {
+	for _, dir := range []string{"/run", "/var/lib", "/etc", "/etc/cdi", "/run/cdi", "/run/oci-cdi-hook", "/usr/lib/x86_64-linux-gnu", "/usr/libexec/oci/hooks.d"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !os.IsNotExist(err) {
 			return nil, err
