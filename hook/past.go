@@ -30,7 +30,7 @@ func (d *direct) settlePast() (already bool, err error) {
 		if old.Done && slices.Equal(old.Devices, d.plan.Devices) {
 			return true, nil
 		}
-	default:
+	case isGone(old):
 		if err := d.bury(ctx, old); err != nil {
 			return false, err
 		}
