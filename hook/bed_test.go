@@ -219,6 +219,9 @@ func (b *bed) tree(label, top string) []string {
 		if err := unix.Lstat(name, &st); err != nil {
 			return err
 		}
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			st.Size = 0 // a tmpfs counts entries, those of the state folder too
+		}
 		all = append(all, fmt.Sprintf("%s %s mode %o owner %d:%d device %d size %d", label, strings.TrimPrefix(name, top), st.Mode, st.Uid, st.Gid, st.Rdev, st.Size))
 		return nil
 	})
