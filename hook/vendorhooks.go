@@ -14,20 +14,30 @@ import (
 
 // hookStep is what the vendors' hooks need, opened before the first change.
 type hookStep struct {
-	outside []plan.Action
-	within  []plan.Action
-	inside  vendor.Inside
-	ran     bool // at least one was started
+	outer, inner supervised
+	ran          bool // at least one was started
+}
+
+// supervised are the hooks of one place with the actions that they come from.
+type supervised struct {
+	vendor.Supervised
+	actions []plan.Action
+}
+
+func (s *supervised) add(a plan.Action) {
+	s.actions = append(s.actions, a)
+	s.Hooks = append(s.Hooks, vendorHook(a.Hook))
 }
 
 func (h *hookStep) close() {
-	for _, n := range h.inside.Namespaces {
+	for _, n := range h.inner.Namespaces {
 		_ = n.File.Close()
 	}
 }
 
 // innerNamespaces are those that a createContainer hook runs in (runtime-spec,
-// config.md), besides the user namespace.
+// config.md: "the container namespace"), besides the user namespace. That of cgroups is
+// there since kernel 4.6.
 var innerNamespaces = []struct {
 	kind, option string
 	flag         int
@@ -35,6 +45,7 @@ var innerNamespaces = []struct {
 	{"ipc", "ipc", unix.CLONE_NEWIPC},
 	{"uts", "uts", unix.CLONE_NEWUTS},
 	{"net", "net", unix.CLONE_NEWNET},
+	{"cgroup", "cgroup", unix.CLONE_NEWCGROUP},
 	{"pid", "pid", unix.CLONE_NEWPID},
 	{"mnt", "mount", unix.CLONE_NEWNS},
 }
@@ -54,13 +65,13 @@ func (w *work) checkHooks() error {
 			return fmt.Errorf("%w (%s)", err, a.Origin)
 		}
 		if a.Hook.Stage == plan.StageCreateContainer {
-			h.within = append(h.within, a)
-			h.inside.Hooks = append(h.inside.Hooks, vendorHook(a.Hook))
+			h.inner.add(a)
 		} else {
-			h.outside = append(h.outside, a)
+			h.outer.add(a)
 		}
 	}
-	if len(h.within) == 0 {
+	h.outer.Dir, h.outer.State = w.container.Bundle, w.container.JSON()
+	if len(h.inner.Hooks) == 0 {
 		return nil
 	}
 	return w.openInside()
@@ -68,9 +79,14 @@ func (w *work) checkHooks() error {
 
 // openInside opens the container's namespaces and cgroups.
 func (w *work) openInside() error {
-	in := &w.hooks.inside
+	in := &w.hooks.inner
 	in.Dir, in.Nsenter = w.container.Bundle, nsenterPaths
 	for _, n := range innerNamespaces {
+		// What the container shares with us stays as it is: a rootless user may not join
+		// the host's namespaces again (setns(2), EPERM).
+		if shared, err := w.container.Process.SharesNamespace(n.kind); err == nil && shared {
+			continue
+		}
 		if err := w.openNamespace(n.kind, n.option, n.flag); err != nil {
 			return err
 		}
@@ -95,8 +111,12 @@ func (w *work) openInside() error {
 
 func (w *work) openNamespace(kind, option string, flag int) error {
 	f, err := w.container.Process.Namespace(kind)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a kind that this kernel lacks
+	}
 	if err == nil {
-		w.hooks.inside.Namespaces = append(w.hooks.inside.Namespaces, vendor.InsideNamespace{Option: option, Type: flag, File: f})
+		in := &w.hooks.inner
+		in.Namespaces = append(in.Namespaces, vendor.Namespace{Option: option, Type: flag, File: f})
 	}
 	return err
 }
@@ -108,22 +128,21 @@ func vendorHook(h *plan.Hook) vendor.Hook {
 // runHooks runs the vendors' hooks in order: those of the runtime's namespaces first,
 // then those inside the container's.
 func (w *work) runHooks(ctx context.Context) error {
-	for _, a := range w.hooks.outside {
+	for _, s := range []*supervised{&w.hooks.outer, &w.hooks.inner} {
+		if len(s.Hooks) == 0 {
+			continue
+		}
 		w.hooks.ran = true
-		if err := vendorHook(a.Hook).Run(ctx, w.container.JSON(), vendor.Place{Dir: w.container.Bundle}); err != nil {
-			return fmt.Errorf("%w (%s)", err, a.Origin)
+		err := s.Run(ctx)
+		var failed *vendor.FailedError
+		if errors.As(err, &failed) && failed.Index < len(s.actions) {
+			return fmt.Errorf("%w (%s)", err, s.actions[failed.Index].Origin)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	if len(w.hooks.within) == 0 {
-		return nil
-	}
-	w.hooks.ran = true
-	err := w.hooks.inside.Run(ctx)
-	var failed *vendor.FailedError
-	if errors.As(err, &failed) && failed.Index < len(w.hooks.within) {
-		return fmt.Errorf("%w (%s)", err, w.hooks.within[failed.Index].Origin)
-	}
-	return err
+	return nil
 }
 
 // poststopGrace is what vendors' poststop hooks get after a failure: the deadline may have

@@ -52,8 +52,8 @@ func exitCode(err error) int {
 
 // ordered is what a runner does: a hook alone, or hooks in no namespaces but its own.
 type ordered struct {
-	Hook   *Hook
-	Inside *Inside
+	Hook       *Hook
+	Supervised *Supervised
 }
 
 func runOrdered(in io.Reader) error {
@@ -64,7 +64,7 @@ func runOrdered(in io.Reader) error {
 	if o.Hook != nil {
 		return o.Hook.Run(context.Background(), nil, Place{Dir: "/"})
 	}
-	return o.Inside.Run(context.Background())
+	return o.Supervised.Run(context.Background())
 }
 
 // startRunner starts a runner and gives it its order.

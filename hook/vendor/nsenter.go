@@ -33,7 +33,7 @@ type namespace struct {
 }
 
 // NewNsenter looks for nsenter at the paths. namespaces are those of the container by
-// nsenter's option names: user, mount, pid, net, ipc, uts.
+// nsenter's option names: user, mount, pid, net, ipc, uts, cgroup.
 func NewNsenter(paths []string, namespaces map[string]*os.File) (*Nsenter, error) {
 	n := &Nsenter{}
 	for _, name := range paths {
@@ -50,7 +50,7 @@ func NewNsenter(paths []string, namespaces map[string]*os.File) (*Nsenter, error
 		return nil, err
 	}
 	n.self = self
-	for _, option := range []string{"user", "mount", "pid", "net", "ipc", "uts"} {
+	for _, option := range []string{"user", "mount", "pid", "net", "ipc", "uts", "cgroup"} {
 		if f := namespaces[option]; f != nil {
 			n.ns = append(n.ns, namespace{option, f})
 		}

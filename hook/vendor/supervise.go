@@ -21,8 +21,9 @@ import (
 // SuperviseVerb is the hidden verb of this program that [Supervise] serves.
 const SuperviseVerb = "supervise-vendor-hooks"
 
-// Inside are hooks that run in a container's namespaces and cgroups.
-type Inside struct {
+// Supervised are hooks that run one after the other in one place: in namespaces and
+// cgroups of a container, or where the caller is.
+type Supervised struct {
 	Hooks []Hook
 	State []byte
 	// Dir is the working directory, in the container's mount namespace.
@@ -35,21 +36,21 @@ type Inside struct {
 	CgroupV2 *os.File `json:"-"`
 	// Namespaces of the container, in the order in which they are joined. A user
 	// namespace is joined through nsenter.
-	Namespaces []InsideNamespace
+	Namespaces []Namespace
 	// Nsenter lists where nsenter may be.
 	Nsenter []string
 }
 
-// InsideNamespace is one of a container's namespaces.
-type InsideNamespace struct {
-	Option string   // as nsenter calls it: user, mount, pid, net, ipc, uts
+// Namespace is one of a container's namespaces.
+type Namespace struct {
+	Option string   // as nsenter calls it: user, mount, cgroup, pid, net, ipc, uts
 	Type   int      // CLONE_NEWNS, ...
 	File   *os.File `json:"-"`
 }
 
 // order is what the supervisor reads; the files follow from descriptor 3 on.
 type order struct {
-	Inside
+	Supervised
 	HasCgroupV2 bool
 	// Deadline bounds all hooks together; zero for none.
 	Deadline time.Time
@@ -73,10 +74,11 @@ func (e *FailedError) Error() string { return e.text }
 //
 // They run below another process of this program, outside the container's pid namespace,
 // that outlives this one long enough to end and reap them. Without it a caller that is
-// killed would leave them to the runtime, which reaps no strangers: the container's init
-// could then never end (pid_namespaces(7)), and the runtime would wait for it for ever.
-func (in Inside) Run(ctx context.Context) error {
-	o := order{Inside: in, HasCgroupV2: in.CgroupV2 != nil}
+// killed would leave them to the runtime, which expects no strangers: it would not reap
+// them, so that the container's init could never end (pid_namespaces(7)) and the runtime
+// waited for it for ever; or it would take the end of one for the end of the caller.
+func (in Supervised) Run(ctx context.Context) error {
+	o := order{Supervised: in, HasCgroupV2: in.CgroupV2 != nil}
 	o.Deadline, _ = ctx.Deadline()
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -101,7 +103,7 @@ func (in Inside) Run(ctx context.Context) error {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("run hooks in the container: %w", err)
+		return fmt.Errorf("run vendors' hooks: %w", err)
 	}
 	// The pipe stays open as long as this process lives; its end tells the supervisor.
 	_, werr := stdin.Write(append(text, '\n'))
@@ -114,10 +116,10 @@ func (in Inside) Run(ctx context.Context) error {
 	case derr == nil && v.Error == "":
 		return nil
 	}
-	return fmt.Errorf("run hooks in the container: %w", errors.Join(werr, derr, err, errors.New(v.Error)))
+	return fmt.Errorf("run vendors' hooks: %w", errors.Join(werr, derr, err, errors.New(v.Error)))
 }
 
-// Supervise runs the hooks of an order that it reads, in the process that [Inside.Run]
+// Supervise runs the hooks of an order that it reads, in the process that [Supervised.Run]
 // starts. When its input ends early, whoever gave the order is dead: the hooks are killed
 // and reaped.
 func Supervise(in io.Reader, out io.Writer) error {

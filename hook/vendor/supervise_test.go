@@ -18,7 +18,7 @@ import (
 )
 
 // container is a stand-in with a rootfs, and hooks that run in it.
-func container(t *testing.T, namespaces uintptr) (in Inside, p *standin.Process, rootfs string) {
+func container(t *testing.T, namespaces uintptr) (in Supervised, p *standin.Process, rootfs string) {
 	t.Helper()
 	rootfs = filepath.Join(t.TempDir(), "rootfs")
 	for _, name := range []string{rootfs, filepath.Join(rootfs, "dev")} {
@@ -38,7 +38,7 @@ func container(t *testing.T, namespaces uintptr) (in Inside, p *standin.Process,
 		t.Fatal(err)
 	}
 	defer process.Close()
-	in = Inside{Dir: filepath.Dir(rootfs), State: []byte("state"), Nsenter: []string{"/usr/bin/nsenter"}, OtherPids: namespaces&unix.CLONE_NEWPID != 0}
+	in = Supervised{Dir: filepath.Dir(rootfs), State: []byte("state"), Nsenter: []string{"/usr/bin/nsenter"}, OtherPids: namespaces&unix.CLONE_NEWPID != 0}
 	for _, n := range []struct {
 		kind, option string
 		flag         int
@@ -54,7 +54,7 @@ func container(t *testing.T, namespaces uintptr) (in Inside, p *standin.Process,
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { f.Close() })
-		in.Namespaces = append(in.Namespaces, InsideNamespace{Option: n.option, Type: n.flag, File: f})
+		in.Namespaces = append(in.Namespaces, Namespace{Option: n.option, Type: n.flag, File: f})
 	}
 	return in, p, rootfs
 }
@@ -62,7 +62,7 @@ func container(t *testing.T, namespaces uintptr) (in Inside, p *standin.Process,
 const allNamespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // wantInside checks what a hook in a container reports.
-func wantInside(t *testing.T, p *standin.Process, in Inside, to string) {
+func wantInside(t *testing.T, p *standin.Process, in Supervised, to string) {
 	t.Helper()
 	r := readReport(t, to)
 	process, err := oci.OpenProcess(p.Pid)
@@ -155,7 +155,7 @@ func TestInsideUserNamespace(t *testing.T) {
 
 func TestInsideStopsAtTheFirstFailure(t *testing.T) {
 	dir := t.TempDir()
-	in := Inside{Dir: "/", Hooks: []Hook{
+	in := Supervised{Dir: "/", Hooks: []Hook{
 		shell(`: > "$1"`, filepath.Join(dir, "0")), shell("echo why >&2; exit 9"), shell(`: > "$1"`, filepath.Join(dir, "2")),
 	}}
 	err := in.Run(t.Context())
@@ -185,11 +185,11 @@ func TestInsideEndsAtTheDeadline(t *testing.T) {
 }
 
 // With the process that gave the order its hooks end, and nothing of them stays in the
-// container's pid namespace: its init can end, see [Inside.Run].
+// container's pid namespace: its init can end, see [Supervised.Run].
 func TestInsideDiesWithItsCaller(t *testing.T) {
 	f := newFIFO(t)
 	h := blocks(f)
-	cmd := startRunner(t, ordered{Inside: &Inside{Dir: "/", Hooks: []Hook{h}}})
+	cmd := startRunner(t, ordered{Supervised: &Supervised{Dir: "/", Hooks: []Hook{h}}})
 	f.hear()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -208,10 +208,10 @@ func TestSuperviseRefusesNonsense(t *testing.T) {
 }
 
 func TestOrderTravelsWhole(t *testing.T) {
-	o := order{Inside: Inside{
+	o := order{Supervised: Supervised{
 		Hooks: []Hook{{Path: "/p", Args: []string{"a\n", ""}, Env: []string{"A=\u2028"}, Timeout: new(3)}},
 		State: []byte("\x00\xff"), Dir: "/d", OtherPids: true, CgroupsV1: []string{"/c"}, Nsenter: []string{"/n"},
-		Namespaces: []InsideNamespace{{Option: "pid", Type: unix.CLONE_NEWPID}},
+		Namespaces: []Namespace{{Option: "pid", Type: unix.CLONE_NEWPID}},
 	}, HasCgroupV2: true, Deadline: time.Unix(7, 9).UTC()}
 	text, err := json.Marshal(o)
 	if err != nil || bytes.ContainsRune(text, '\n') {
