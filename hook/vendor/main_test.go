@@ -132,7 +132,7 @@ func writeReport(to string) error {
 		return err
 	}
 	r.Cgroup = string(cgroup)
-	for _, kind := range []string{"mnt", "pid", "user", "net", "ipc", "uts"} {
+	for _, kind := range []string{"mnt", "pid", "user", "net", "ipc", "uts", "cgroup"} {
 		if r.Namespaces[kind], err = os.Readlink("/proc/self/ns/" + kind); err != nil {
 			return err
 		}

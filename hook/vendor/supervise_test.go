@@ -44,7 +44,7 @@ func container(t *testing.T, namespaces uintptr) (in Supervised, p *standin.Proc
 		flag         int
 	}{
 		{"ipc", "ipc", unix.CLONE_NEWIPC}, {"uts", "uts", unix.CLONE_NEWUTS}, {"net", "net", unix.CLONE_NEWNET},
-		{"pid", "pid", unix.CLONE_NEWPID}, {"mnt", "mount", unix.CLONE_NEWNS}, {"user", "user", unix.CLONE_NEWUSER},
+		{"pid", "pid", unix.CLONE_NEWPID}, {"cgroup", "cgroup", unix.CLONE_NEWCGROUP}, {"mnt", "mount", unix.CLONE_NEWNS}, {"user", "user", unix.CLONE_NEWUSER},
 	} {
 		if n.kind == "user" && namespaces&unix.CLONE_NEWUSER == 0 {
 			continue
@@ -59,7 +59,7 @@ func container(t *testing.T, namespaces uintptr) (in Supervised, p *standin.Proc
 	return in, p, rootfs
 }
 
-const allNamespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+const allNamespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
 // wantInside checks what a hook in a container reports.
 func wantInside(t *testing.T, p *standin.Process, in Supervised, to string) {
