@@ -1,7 +1,6 @@
 package bed
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,33 +11,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Install puts the hook and its hooks.d file where make install puts them, in the bed's own /usr, and returns the hooks.d folder.
+// Install runs the project's own installation in the bed's /usr and returns the folder of the direct entry; the hook under test takes the
+// place of the one that was built. When the test ends all is uninstalled, and none of it may be left.
 func (h *Host) Install(hook string) string {
 	h.t.Helper()
-	const dir = "/usr/share/containers/oci/hooks.d"
-	files, err := filepath.Glob("../oci-hooks.d/*.json")
-	if err != nil || len(files) == 0 {
-		h.t.Fatalf("no hooks.d file: %v", err)
+	if st, err := os.Stat("../bin/oci-cdi-hook"); err != nil || !st.Mode().IsRegular() {
+		h.t.Fatalf("make build first: it is what make install installs: %v", err)
 	}
-	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		h.must(err)
-		var doc struct{ Hook struct{ Path string } }
-		h.must(json.Unmarshal(raw, &doc))
-		h.program(hook, doc.Hook.Path)
-		h.File(filepath.Join(dir, filepath.Base(f)), string(raw), 0o644)
+	h.Dir("/usr/libexec") // uninstalling leaves folders that are not ours alone
+	h.Dir("/usr/libexec/oci/hooks.d")
+	h.Dir("/usr/share/containers/oci/hooks.d")
+	before := snapshot{}
+	h.must(before.addTree("/usr/libexec/oci"))
+	h.must(before.addTree("/usr/share/containers"))
+	if res := Run(h.t, "", nil, "../hack/install.sh", "/usr"); res.Refused() {
+		h.t.Fatalf("install: %s", res.Stderr)
 	}
-	return dir
-}
-
-func (h *Host) program(from, to string) {
-	h.t.Helper()
-	if _, err := os.Lstat(to); err == nil {
-		return
-	}
-	h.Dir(filepath.Dir(to))
-	h.must(copyFile(from, to, 0o755))
-	h.undo(to)
+	h.must(copyFile(hook, "/usr/libexec/oci/hooks.d/oci-cdi-hook", 0o755))
+	h.t.Cleanup(func() {
+		if res := Run(h.t, "", nil, "../hack/install.sh", "--remove", "/usr"); res.Refused() {
+			h.t.Errorf("uninstall: %s", res.Stderr)
+		}
+		after := snapshot{}
+		h.must(after.addTree("/usr/libexec/oci"))
+		h.must(after.addTree("/usr/share/containers"))
+		if left := before.diff(after); len(left) > 0 {
+			h.t.Errorf("uninstall leaves %v", left)
+		}
+	})
+	return "/usr/share/containers/oci/hooks.d"
 }
 
 // WorkDir is gone after the test, with all that is in it.
