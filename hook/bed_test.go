@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -175,7 +176,7 @@ func (b *bed) record(id, bundle string) *record.Record {
 		b.t.Fatal(err)
 	}
 	defer dir.Close()
-	e, err := dir.Lock(id, bundle)
+	e, err := dir.Lock(context.Background(), id, bundle)
 	if err != nil {
 		b.t.Fatal(err)
 	}

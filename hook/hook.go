@@ -164,7 +164,7 @@ func (d *direct) run(ctx context.Context) (already bool, err error) {
 	if err := trusted("state directory", d.settings.stateDir()); err != nil {
 		return false, err
 	}
-	if d.entry, err = dir.Lock(d.container.ID, d.container.Bundle); err != nil {
+	if d.entry, err = dir.Lock(ctx, d.container.ID, d.container.Bundle); err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, d.entry.Unlock()) }()

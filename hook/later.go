@@ -37,7 +37,9 @@ func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Out
 		return out, err
 	}
 	defer dir.Close()
-	entry, err := dir.Lock(state.ID, state.Bundle)
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	entry, err := dir.Lock(ctx, state.ID, state.Bundle)
 	if err != nil {
 		return out, err
 	}
@@ -49,8 +51,6 @@ func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Out
 	if err != nil {
 		return out, err
 	}
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
 	err = runRecorded(ctx, r, stage, state.JSON())
 	if stage != plan.StagePoststop {
 		return out, err

@@ -21,7 +21,7 @@ func (b *bed) journal(r record.Record) {
 		b.t.Fatal(err)
 	}
 	defer dir.Close()
-	e, err := dir.Lock(r.ID, r.Bundle)
+	e, err := dir.Lock(b.t.Context(), r.ID, r.Bundle)
 	if err != nil {
 		b.t.Fatal(err)
 	}

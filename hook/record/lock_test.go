@@ -2,6 +2,7 @@ package record
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -31,7 +32,7 @@ func hold(dir string) int {
 	if err != nil {
 		return 1
 	}
-	if _, err := d.Lock("a", "/b"); err != nil {
+	if _, err := d.Lock(context.Background(), "a", "/b"); err != nil {
 		return 1
 	}
 	fmt.Fprintln(os.Stdout, "locked")
@@ -83,7 +84,7 @@ func TestLockExcludes(t *testing.T) {
 	for i := range workers {
 		all.Go(func() {
 			for range rounds {
-				e, err := d.Lock("a", "/b")
+				e, err := d.Lock(t.Context(), "a", "/b")
 				if err != nil {
 					t.Error(err)
 					return
@@ -217,5 +218,21 @@ func TestUnlockKeepsTheLockOfARecord(t *testing.T) {
 	stem := put(t, d, "a", "/b")
 	if have := strings.Join(files(t, name), " "); have != stem+".json "+stem+".lock" {
 		t.Errorf("files %s", have)
+	}
+}
+
+// TestLockWaitsNoLongerThanItMay holds a lock and asks for it with a context that ends.
+func TestLockWaitsNoLongerThanItMay(t *testing.T) {
+	d, _ := openDir(t)
+	e, err := d.Lock(t.Context(), "a", "/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Unlock() }()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("deadline")
+	cancel(why)
+	if _, err := d.Lock(ctx, "a", "/b"); !errors.Is(err, ErrLocked) || !errors.Is(err, why) {
+		t.Errorf("Lock: %v", err)
 	}
 }

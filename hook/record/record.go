@@ -8,6 +8,7 @@
 package record
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,9 +128,29 @@ type Entry struct {
 // ErrLocked says that another process works on the container now.
 var ErrLocked = errors.New("locked by another process")
 
-// Lock waits for the lock of a container.
-func (d *Dir) Lock(id, bundle string) (*Entry, error) {
-	return d.lockName(nameFor(id, bundle), unix.LOCK_EX)
+// Lock waits for the lock of a container, as long as ctx lets it.
+func (d *Dir) Lock(ctx context.Context, id, bundle string) (*Entry, error) {
+	name := nameFor(id, bundle)
+	e, err := d.lockName(name, unix.LOCK_EX|unix.LOCK_NB)
+	if !errors.Is(err, ErrLocked) {
+		return e, err
+	}
+	type result struct {
+		e   *Entry
+		err error
+	}
+	got := make(chan result, 1)
+	go func() {
+		e, err := d.lockName(name, unix.LOCK_EX)
+		got <- result{e, err}
+	}()
+	select {
+	case r := <-got:
+		return r.e, r.err
+	case <-ctx.Done():
+		// The wait itself cannot be ended; it ends with this process.
+		return nil, fmt.Errorf("%s: %w: %w", name, ErrLocked, context.Cause(ctx))
+	}
 }
 
 // lockName takes a lock file. Whoever holds it may remove the file, so the one that was

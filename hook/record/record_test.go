@@ -25,7 +25,7 @@ func openDir(t *testing.T) (*Dir, string) {
 
 func lock(t *testing.T, d *Dir, id, bundle string) *Entry {
 	t.Helper()
-	e, err := d.Lock(id, bundle)
+	e, err := d.Lock(t.Context(), id, bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
