@@ -72,7 +72,7 @@ func TestBindIsAsNative(t *testing.T) {
 }
 
 func TestBindMakesAndUndoes(t *testing.T) {
-	onEachKernel(t, func(t *testing.T, b *bed) {
+	onEachKernel(t, func(_ *testing.T, b *bed) {
 		b.write("host/lib/x.so", "host/file", "root/usr/lib/", "root/there/deep/", "root/there/f")
 		b.link("usr/lib", "root/lib")
 		b.link("/run", "root/var-run")
