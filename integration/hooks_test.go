@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	specs "github.com/opencontainers/runtime-spec/specs-go"
-
 	"oci-cdi-hook/integration/bed"
 )
 
@@ -98,5 +96,3 @@ func TestEditsThatComeTooLate(t *testing.T) {
 func differing(lines ...string) func(bed.Runtime) []string {
 	return func(bed.Runtime) []string { return lines }
 }
-
-var _ = specs.Version

@@ -61,13 +61,6 @@ func (b *Bundle) Register() {
 	b.hooks().CreateRuntime = append(b.hooks().CreateRuntime, b.entry("createRuntime"))
 }
 
-// HookTimeout changes the time, in seconds, that the runtime gives the registered hook.
-func (b *Bundle) HookTimeout(seconds int) {
-	for i := range b.hooks().CreateRuntime {
-		b.hooks().CreateRuntime[i].Timeout = &seconds
-	}
-}
-
 // RegisterPrestart does so at the older stage.
 func (b *Bundle) RegisterPrestart() {
 	b.t.Helper()

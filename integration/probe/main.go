@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sort"
 	"strings"
@@ -60,13 +59,7 @@ func run() error {
 			return err
 		}
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
-		return err
-	}
-	if ask.Hold {
-		_, err = io.Copy(io.Discard, os.Stdin)
-	}
-	return err
+	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
 func outcome(err error) string {

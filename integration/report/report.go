@@ -19,8 +19,6 @@ type Ask struct {
 	Writable []string `json:"writable,omitempty"`
 	// Mounting are folders to mount a tmpfs on.
 	Mounting []string `json:"mounting,omitempty"`
-	// Hold keeps the container alive until its stdin is closed.
-	Hold bool `json:"hold,omitempty"`
 }
 
 // Sweep names device numbers, character and block alike.
