@@ -56,6 +56,9 @@ func (u undos) run() error {
 // ErrRestored says that there is no container file system to work on yet.
 var ErrRestored = errors.New("nothing of config.json is mounted: a restore from a checkpoint is not supported")
 
+// ErrHostRoot says that what the config calls the root is a mount of the host's as it is.
+var ErrHostRoot = errors.New("no runtime has mounted it for the container: it is a mount of the host")
+
 // ErrStarted says that the container's process has changed its root already.
 var ErrStarted = errors.New("the container has started: its root is its own already")
 
@@ -165,6 +168,9 @@ func (w *work) checkMounted() error {
 	}
 	if !mounted {
 		return fmt.Errorf("%s is not a mount point: %w", w.container.RootPath, ErrRestored)
+	}
+	if own, err := w.root.HasOwnMount(); err != nil || !own {
+		return errors.Join(err, fmt.Errorf("%s: %w", w.container.RootPath, ErrHostRoot))
 	}
 	if w.container.Config == nil || len(w.container.Config.Mounts) == 0 {
 		return nil

@@ -132,6 +132,15 @@ func (t mountTable) byID(id mountID) (*mountinfo.Info, error) {
 	return nil, errNoMount
 }
 
+func (t mountTable) countOn(name string) (n int) {
+	for _, m := range t {
+		if m.Mountpoint == name {
+			n++
+		}
+	}
+	return n
+}
+
 // below lists the visible mounts at or under the directory name that are not themselves
 // below another one of the list: cloning each with what is below it covers all.
 func (t mountTable) below(name string) []*mountinfo.Info {

@@ -31,3 +31,24 @@ func TestMountIdentityWithoutStatx(t *testing.T) {
 		}
 	}
 }
+
+func TestRootThatIsTheHosts(t *testing.T) {
+	b := newBed(t)
+	b.do(func() error {
+		for name, want := range map[string]bool{"root": true, "host": false} {
+			dir, err := os.OpenFile(b.path(name), unix.O_PATH|unix.O_DIRECTORY, 0)
+			if err != nil {
+				return err
+			}
+			r, err := NewRoot(dir, func() ([]byte, error) { return b.host, nil })
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			if own, err := r.HasOwnMount(); err != nil || own != want {
+				t.Errorf("%s: a mount of its own %v (%v), want %v", name, own, err, want)
+			}
+		}
+		return nil
+	})
+}

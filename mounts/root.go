@@ -62,6 +62,20 @@ func (r *Root) hold(f *os.File) *os.File {
 	return f
 }
 
+// HasOwnMount tells whether something is mounted on the root here that is not mounted there
+// on the host: every runtime binds the root on itself, in the container's namespace alone.
+func (r *Root) HasOwnMount() (bool, error) {
+	here, err := r.table.mounts()
+	if err != nil {
+		return false, err
+	}
+	there, err := r.host.mounts()
+	if err != nil {
+		return false, err
+	}
+	return here.countOn(r.name) > there.countOn(r.name), nil
+}
+
 // IsMountPoint tells whether something is mounted on a place in the root; "/" is the root
 // itself.
 func (r *Root) IsMountPoint(unsafePath string) (bool, error) {
