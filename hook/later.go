@@ -51,10 +51,15 @@ func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Out
 	if err != nil {
 		return out, err
 	}
-	err = runRecorded(ctx, r, stage, state.JSON())
-	if stage != plan.StagePoststop {
-		return out, err
+	if stage == plan.StagePoststart {
+		// An entry that is there twice, or in two directories, counts once.
+		if r.Started {
+			return out, nil
+		}
+		r.Started = true
+		return out, errors.Join(runRecorded(ctx, r, stage, state.JSON()), entry.Write(r))
 	}
+	err = runRecorded(ctx, r, stage, state.JSON())
 	if err != nil {
 		out.Warnings = append(out.Warnings, err.Error())
 	}

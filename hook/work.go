@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"oci-cdi-hook/hook/oci"
@@ -238,7 +240,16 @@ func (w *work) node(n *plan.Node) (mounts.Node, error) {
 	return mounts.Node{
 		UnsafePath: n.Path, Type: n.Type[0], Major: uint32(n.Major), Minor: uint32(n.Minor),
 		Mode: uint32(n.Mode), UID: uid, GID: gid, HostPath: n.HostPath,
+		Adopt: w.isInConfig(n.Path),
 	}, nil
+}
+
+// isInConfig tells whether config.json has a node at a path, which the runtime has made.
+func (w *work) isInConfig(name string) bool {
+	c := w.container.Config
+	return c != nil && c.Linux != nil && slices.ContainsFunc(c.Linux.Devices, func(d specs.LinuxDevice) bool {
+		return path.Clean(d.Path) == path.Clean(name)
+	})
 }
 
 // nested tells whether a target lies below the target of an earlier mount of the plan,

@@ -17,6 +17,9 @@ type Node struct {
 	Mode         uint32 // permission bits
 	UID, GID     uint32 // as the initial user namespace counts
 	HostPath     string // the host's own node, bound where none may be made
+	// Adopt gives an equal node that is there already this owner and mode: the runtime made
+	// it, from a config that the device's own node natively replaces.
+	Adopt bool
 }
 
 func (n Node) fileType() uint32 {
@@ -87,7 +90,7 @@ func (r *Root) CheckNode(n Node, nested bool) (*Pending, error) {
 		return nil, err
 	}
 	if name == "" {
-		p.Done = true
+		p.Done = !n.Adopt
 		return p, nil
 	}
 	p.Missing = r.lasting(dir, name)
@@ -144,8 +147,11 @@ func (r *Root) checkNodeDir(dir *directory, n Node) error {
 // private tmpfs and bound over, the host's node bound.
 func (r *Root) node(n Node) (Undo, error) {
 	dir, name, err := r.findNode(n)
-	if err != nil || name == "" {
+	if err != nil {
 		return noUndo, err
+	}
+	if name == "" {
+		return r.adopt(dir, n)
 	}
 	if err := r.checkNodeDir(dir, n); err != nil {
 		return noUndo, err
@@ -209,12 +215,47 @@ func (r *Root) makeNode(dir *os.File, name string, n Node) (Undo, error) {
 	if err != nil {
 		return noUndo, err
 	}
-	// Owner first: chown(2) may clear mode bits.
-	err = fchown(f, n.UID, n.GID)
-	if err == nil {
-		err = fchmod(f, n.Mode&0o7777)
+	if err := own(f, n.Mode, n.UID, n.GID); err != nil {
+		return noUndo, errors.Join(fmt.Errorf("%s: %w", n.UnsafePath, err), undo())
 	}
+	return undo, nil
+}
+
+// own gives a node its mode and owner, in the order of runtimes: set-id bits of the mode,
+// which mean nothing on a node, do not survive the change of owner (chown(2)).
+func own(f *os.File, mode, uid, gid uint32) error {
+	if err := fchmod(f, mode&0o7777); err != nil {
+		return err
+	}
+	return fchown(f, uid, gid)
+}
+
+// adopt gives the node that is there mode and owner, if it is a node of the container's
+// own. One that is bound, or lies on a filesystem of the host, is left as it is.
+func (r *Root) adopt(dir *directory, n Node) (Undo, error) {
+	if !n.Adopt || r.UserNamespace || r.checkNodeDir(dir, n) != nil {
+		return noUndo, nil
+	}
+	f, err := openat(dir.at, path.Base(n.UnsafePath), unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {
+		return noUndo, err
+	}
+	r.hold(f)
+	st, err := fstat(f)
+	if err != nil {
+		return noUndo, err
+	}
+	if !n.matches(st) {
+		return noUndo, &DifferentError{UnsafePath: n.UnsafePath, Want: n.String(), Have: describe(st)}
+	}
+	if id, err := mountIDOf(f); err != nil || id != dir.mount {
+		return noUndo, err
+	}
+	if st.Mode&0o7777 == n.Mode&0o7777 && st.Uid == n.UID && st.Gid == n.GID {
+		return noUndo, nil
+	}
+	undo := func() error { return own(f, st.Mode, st.Uid, st.Gid) }
+	if err := own(f, n.Mode, n.UID, n.GID); err != nil {
 		return noUndo, errors.Join(fmt.Errorf("%s: %w", n.UnsafePath, err), undo())
 	}
 	return undo, nil

@@ -112,6 +112,46 @@ func TestNodeWhereSomethingIs(t *testing.T) {
 	b.wantTree(before)
 }
 
+func TestNodeAdopted(t *testing.T) {
+	onEachKernel(t, func(t *testing.T, b *bed) {
+		b.write("root/dev/", "root/bound/", "host/")
+		b.do(func() error {
+			return errors.Join(
+				unix.Mknod(b.path("root/dev/mine"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))),
+				unix.Mknod(b.path("host/theirs"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))),
+				unix.Mknod(b.path("root/dev/theirs"), unix.S_IFREG|0o600, 0),
+				unix.Mount(b.path("host/theirs"), b.path("root/dev/theirs"), "", unix.MS_BIND, ""),
+				unix.Mount(b.path("host"), b.path("root/bound"), "", unix.MS_BIND, ""))
+		})
+		mode := func(name string) (uint32, uint32) {
+			var st unix.Stat_t
+			b.do(func() error { return unix.Lstat(b.path(name), &st) })
+			return st.Mode & 0o7777, st.Gid
+		}
+		n := Node{UnsafePath: "/dev/mine", Type: 'c', Major: 1, Minor: 3, Mode: 0o640, GID: 9, Adopt: true}
+		undo, err := b.makeNode(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, g := mode("root/dev/mine"); m != 0o640 || g != 9 {
+			t.Errorf("adopted with mode %o, group %d", m, g)
+		}
+		b.do(undo)
+		if m, g := mode("root/dev/mine"); m != 0o600 || g != 0 {
+			t.Errorf("given back with mode %o, group %d", m, g)
+		}
+		for _, name := range []string{"/dev/theirs", "/bound/theirs"} {
+			n.UnsafePath = name
+			if _, err := b.makeNode(n); err != nil {
+				t.Error(err)
+			}
+			if m, g := mode("host/theirs"); m != 0o600 || g != 0 {
+				t.Errorf("%s: a node of the host has mode %o, group %d now", name, m, g)
+			}
+		}
+	})
+}
+
 func TestNodeOnAHostMount(t *testing.T) {
 	b := newBed(t)
 	b.write("host/dev/", "root/dev/", "root/own/")

@@ -58,6 +58,9 @@ func (r *stageRun) run(ctx context.Context, s streams) error {
 	if err := r.check(); err != nil {
 		return err
 	}
+	if r.deadline < 0 {
+		return usageError{fmt.Errorf("--deadline %v is negative", r.deadline)}
+	}
 	r.settings.Deadline = r.deadline
 	began := time.Now()
 	out, err := r.serve(ctx, s)

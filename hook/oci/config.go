@@ -48,7 +48,10 @@ type parts struct {
 		UIDMappings []specs.LinuxIDMapping `json:"uidMappings"`
 		GIDMappings []specs.LinuxIDMapping `json:"gidMappings"`
 		Namespaces  []specs.LinuxNamespace `json:"namespaces"`
-		Resources   *struct {
+		Devices     []struct {
+			Path string `json:"path"`
+		} `json:"devices"`
+		Resources *struct {
 			Devices []specs.LinuxDeviceCgroup `json:"devices"`
 		} `json:"resources"`
 		CgroupsPath string                          `json:"cgroupsPath"`
@@ -70,6 +73,9 @@ func (p *parts) config() *Config {
 		}
 		if len(l.NetDevices) > 0 {
 			c.Linux.NetDevices = l.NetDevices
+		}
+		for _, d := range l.Devices {
+			c.Linux.Devices = append(c.Linux.Devices, specs.LinuxDevice{Path: d.Path})
 		}
 		if l.Resources != nil {
 			c.Linux.Resources = &specs.LinuxResources{Devices: l.Resources.Devices}

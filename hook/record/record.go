@@ -45,6 +45,8 @@ type Record struct {
 	// that were not there before.
 	Targets []string  `json:"targets,omitempty"`
 	Missing []Missing `json:"missing,omitempty"`
+	// Started says that the poststart hooks have been run.
+	Started bool `json:"started,omitempty"`
 	// Actions is the plan as it was printed.
 	Actions json.RawMessage `json:"actions,omitempty"`
 }

@@ -175,6 +175,11 @@ func (h Hook) explain(ctx context.Context, err error, stderr string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
+	// Its exit code is a vendor's own, and not to be taken for one of ours.
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = errors.New(exit.Error())
+	}
 	if stderr != "" {
 		return fmt.Errorf("hook %s: %w: %s", h.Path, err, stderr)
 	}
