@@ -157,12 +157,17 @@ func (b *builder) remarkOptions(a Action) {
 	}
 }
 
-var optionWords = strings.Fields(`bind rbind defaults idmap ridmap tmpcopyup
-	ro rw nosuid suid nodev dev noexec exec nosymfollow symfollow
-	noatime atime nodiratime diratime relatime norelatime strictatime nostrictatime
-	sync async dirsync mand nomand lazytime nolazytime iversion noiversion silent loud
-	rro rrw rnosuid rsuid rnodev rdev rnoexec rexec rnodiratime rdiratime rrelatime rnorelatime
-	rnoatime ratime rstrictatime rnostrictatime rnosymfollow rsymfollow
-	private rprivate slave rslave shared rshared unbindable runbindable`)
-
-func knownOption(word string) bool { return slices.Contains(optionWords, word) }
+// knownOption knows the words that mean something on a bind.
+func knownOption(word string) bool {
+	switch word {
+	case "bind", "rbind", "defaults", "idmap", "ridmap", "tmpcopyup",
+		"ro", "rw", "nosuid", "suid", "nodev", "dev", "noexec", "exec", "nosymfollow", "symfollow",
+		"noatime", "atime", "nodiratime", "diratime", "relatime", "norelatime", "strictatime", "nostrictatime",
+		"sync", "async", "dirsync", "mand", "nomand", "lazytime", "nolazytime", "iversion", "noiversion", "silent", "loud",
+		"rro", "rrw", "rnosuid", "rsuid", "rnodev", "rdev", "rnoexec", "rexec", "rnosymfollow", "rsymfollow",
+		"rnoatime", "ratime", "rnodiratime", "rdiratime", "rrelatime", "rnorelatime", "rstrictatime", "rnostrictatime",
+		"private", "rprivate", "slave", "rslave", "shared", "rshared", "unbindable", "runbindable":
+		return true
+	}
+	return false
+}
