@@ -79,7 +79,17 @@ func entriesOf(config *oci.Spec) []string {
 			found = append(found, s.stage)
 		}
 	}
+	if callsPoststopItself(config) && slices.Contains(found, plan.StagePoststart) && !slices.Contains(found, plan.StagePoststop) {
+		found = append(found, plan.StagePoststop)
+	}
 	return found
+}
+
+// callsPoststopItself tells of podman, whose hooks.d entries for poststop never reach
+// config.json: it calls them after the runtime's delete. The entries are installed
+// together, so that for poststart, which podman leaves to the runtime, speaks for both.
+func callsPoststopItself(config *oci.Spec) bool {
+	return config.Annotations["io.container.manager"] == "libpod"
 }
 
 // programName is the name under which this program is installed.
