@@ -25,7 +25,7 @@ func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Out
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{ContainerID: state.ID}
+	out := &Outcome{ContainerID: state.ID, ContainerName: state.Annotations[containerNameKey]}
 	if err := state.CheckName(); err != nil {
 		return out, err
 	}
@@ -51,6 +51,13 @@ func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Out
 	if err != nil {
 		return out, err
 	}
+	out.Plan = &plan.Plan{Devices: r.Devices}
+	out.Plan.Actions, _ = recordedActions(r) // running them tells
+	// The configuration says where to log. That it has been broken since, is no reason to
+	// end the container.
+	if err := s.load(); err != nil {
+		out.Warnings = append(out.Warnings, err.Error())
+	}
 	if stage == plan.StagePoststart {
 		// An entry that is there twice, or in two directories, counts once.
 		if r.Started {
@@ -73,9 +80,9 @@ func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Out
 // runRecorded runs the hooks of a stage that a record holds, each of them whatever the
 // one before did, in the runtime's namespaces (runtime-spec, config.md).
 func runRecorded(ctx context.Context, r *record.Record, stage string, state []byte) error {
-	var actions []plan.Action
-	if err := json.Unmarshal(r.Actions, &actions); err != nil {
-		return fmt.Errorf("record of container %s: %w", r.ID, err)
+	actions, err := recordedActions(r)
+	if err != nil {
+		return err
 	}
 	var errs []error
 	for _, a := range actions {
@@ -95,6 +102,14 @@ func runRecorded(ctx context.Context, r *record.Record, stage string, state []by
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func recordedActions(r *record.Record) ([]plan.Action, error) {
+	var actions []plan.Action
+	if err := json.Unmarshal(r.Actions, &actions); err != nil {
+		return nil, fmt.Errorf("record of container %s: %w", r.ID, err)
+	}
+	return actions, nil
 }
 
 // existingDir is a place to run a hook in: the bundle may be gone by poststop.

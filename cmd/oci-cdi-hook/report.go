@@ -37,6 +37,8 @@ func (r report) tell(out *hook.Outcome, err error) {
 		r.log(log.Info, "left alone: "+out.LeftAlone, out)
 	case out.Already:
 		r.log(log.Debug, "was done already", out)
+	case out.Plan != nil && isLater(r.stage):
+		r.log(log.Debug, "ran the vendors' hooks of "+r.stage, out)
 	case out.Plan != nil:
 		r.log(log.Info, "gave the container "+strings.Join(out.Plan.Devices, ", "), out)
 	}

@@ -19,6 +19,9 @@ var stages = []string{"createRuntime", "prestart", "poststart", "poststop"}
 
 func isStage(verb string) bool { return slices.Contains(stages, verb) }
 
+// isLater tells of stages after those that give devices.
+func isLater(stage string) bool { return stage == "poststart" || stage == "poststop" }
+
 // stageRun is a stage with its flags. A stage is part of a container's start, and mostly
 // has nothing to do: it is run without the machinery of commands.
 type stageRun struct {
@@ -69,7 +72,7 @@ func (r *stageRun) run(ctx context.Context, s streams) error {
 }
 
 func (r *stageRun) serve(ctx context.Context, s streams) (*hook.Outcome, error) {
-	if r.name == "poststart" || r.name == "poststop" {
+	if isLater(r.name) {
 		return hook.Later(ctx, r.settings, r.name, s.in)
 	}
 	return hook.Direct(ctx, r.settings, s.in)
