@@ -119,6 +119,7 @@ func Direct(ctx context.Context, s Settings, stdin io.Reader) (*Outcome, error) 
 	}
 	d := direct{settings: s, container: c, plan: out.Plan}
 	out.Already, err = d.run(ctx)
+	out.Warnings = append(out.Warnings, d.warnings...)
 	return out, err
 }
 
@@ -153,6 +154,7 @@ type direct struct {
 	container *oci.Container
 	plan      *plan.Plan
 	entry     *record.Entry
+	warnings  []string
 }
 
 func (d *direct) run(ctx context.Context) (already bool, err error) {

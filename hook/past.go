@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -50,12 +51,14 @@ func (d *direct) settlePast() (already bool, err error) {
 
 // bury does what is left to do for a container that is gone: it removes what an
 // interrupted run left, and runs the poststop hooks that nobody has called. What they do
-// wrong does not concern the container that starts now.
+// wrong is no reason to refuse the container that starts now, but is said.
 func (d *direct) bury(ctx context.Context, r *record.Record) error {
 	if err := d.sweep(r); err != nil {
 		return err
 	}
-	_ = runRecorded(ctx, r, plan.StagePoststop, stoppedState(r))
+	if err := runRecorded(ctx, r, plan.StagePoststop, stoppedState(r)); err != nil {
+		d.warnings = append(d.warnings, fmt.Sprintf("of container %s, which is gone: %v", r.ID, err))
+	}
 	return nil
 }
 

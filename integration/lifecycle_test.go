@@ -195,7 +195,7 @@ func TestFailedCreate(t *testing.T) {
 // TestVanished: a container whose runtime was taken from it is buried by the next start.
 func TestVanished(t *testing.T) {
 	bed.Each(t, func(t *testing.T, rt bed.Runtime) {
-		b, spec := newLife(t, lifeSpec())
+		b, spec := newLife(t, lifeSpec(vendor("poststop", "failing", "quiet", "stderr=told-why", "exit=3")))
 		l := life{t, b, rt}
 		l.create()
 		b.Must(rt, "start", b.ID)
@@ -217,6 +217,9 @@ func TestVanished(t *testing.T) {
 		requireRan(t, "the next one", slices.DeleteFunc([]string{"stopped", "made", poststartAtCreate(rt)}, func(s string) bool { return s == "" })...)
 		if n := len(bed.Records(t)); n != 1 {
 			t.Errorf("%d records beside a living container", n)
+		}
+		if log := bed.TakeLog(t); !strings.Contains(log, "told-why") || !strings.Contains(log, "container "+b.ID) {
+			t.Errorf("the log lacks what the dead one's hook said: %s", log)
 		}
 		next.Must(rt, "delete", "--force", next.ID)
 		requireRan(t, "deleted", "other")
