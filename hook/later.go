@@ -71,10 +71,15 @@ func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Out
 		out.Warnings = append(out.Warnings, err.Error())
 	}
 	// A restart may have come first: then the record is of the new process.
-	if isGone(r) {
-		return out, entry.Remove()
+	if !isGone(r) {
+		return out, nil
 	}
-	return out, nil
+	// Where the start was cut short, its leftovers go before the journal that names them.
+	if err := sweep(entry, r); err != nil {
+		out.Warnings = append(out.Warnings, err.Error())
+		return out, nil
+	}
+	return out, entry.Remove()
 }
 
 // runRecorded runs the hooks of a stage that a record holds, each of them whatever the

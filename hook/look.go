@@ -7,15 +7,43 @@ import (
 	"oci-cdi-hook/hook/device"
 	"oci-cdi-hook/hook/oci"
 	"oci-cdi-hook/hook/plan"
+	"oci-cdi-hook/hook/trust"
 	"oci-cdi-hook/hook/vendor"
 )
 
+// Listing is what the spec directories define, and which of it is refused all the same.
+type Listing struct {
+	*device.Listing
+	// Untrusted are spec files that are not root's alone.
+	Untrusted []Untrusted `json:"untrusted"`
+	// Searched are the directories.
+	Searched []string `json:"searched"`
+}
+
+// Untrusted is a spec file and why it is not trusted.
+type Untrusted struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
 // List says what devices the spec directories define.
-func List(s Settings) (*device.Listing, error) {
+func List(s Settings) (*Listing, error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
-	return device.Registry{Dirs: s.SpecDirs}.List(), nil
+	l := &Listing{Listing: device.Registry{Dirs: s.SpecDirs}.List(), Untrusted: []Untrusted{}, Searched: s.SpecDirs}
+	var checker trust.Checker
+	seen := map[string]bool{}
+	for _, d := range l.Devices {
+		if seen[d.Spec] {
+			continue
+		}
+		seen[d.Spec] = true
+		if err := checker.Check(d.Spec); err != nil {
+			l.Untrusted = append(l.Untrusted, Untrusted{Path: d.Spec, Error: err.Error()})
+		}
+	}
+	return l, checker.Close()
 }
 
 // Planned is a plan and what the host's policy says of it.

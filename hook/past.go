@@ -53,7 +53,7 @@ func (d *direct) settlePast() (already bool, err error) {
 // interrupted run left, and runs the poststop hooks that nobody has called. What they do
 // wrong is no reason to refuse the container that starts now, but is said.
 func (d *direct) bury(ctx context.Context, r *record.Record) error {
-	if err := d.sweep(r); err != nil {
+	if err := sweep(d.entry, r); err != nil {
 		return err
 	}
 	if err := runRecorded(ctx, r, plan.StagePoststop, stoppedState(r)); err != nil {
@@ -87,7 +87,7 @@ func isGone(r *record.Record) bool {
 
 // sweep removes what an interrupted run left in a root file system. What a finished run
 // made stays there, as what a runtime makes does.
-func (d *direct) sweep(r *record.Record) error {
+func sweep(e *record.Entry, r *record.Record) error {
 	if r.Done || len(r.Missing) == 0 {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (d *direct) sweep(r *record.Record) error {
 		return errors.Join(err, dir.Close())
 	}
 	defer root.Close()
-	root.Keep = func(path string) bool { return d.inUse(r, path) }
+	root.Keep = func(path string) bool { return inUse(e, r, path) }
 	return root.RemoveLeftovers(leftovers(r))
 }
 
@@ -124,9 +124,9 @@ func leftovers(r *record.Record) []mounts.Leftover {
 
 // inUse tells whether another container that shares the root has something at or below
 // a path.
-func (d *direct) inUse(self *record.Record, path string) bool {
+func inUse(e *record.Entry, self *record.Record, path string) bool {
 	used := false
-	err := d.entry.Others(func(r *record.Record) {
+	err := e.Others(func(r *record.Record) {
 		if r.Root != self.Root || r.ID == self.ID && r.Bundle == self.Bundle || isGone(r) {
 			return
 		}

@@ -1,6 +1,8 @@
 package hook
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +14,20 @@ import (
 	"oci-cdi-hook/hook/filter"
 	"oci-cdi-hook/hook/plan"
 	"oci-cdi-hook/hook/policy"
+	"oci-cdi-hook/hook/settings"
 )
 
 // Filter is the stage precreate: it edits the config on stdin and returns the one that
 // belongs in its place.
 func Filter(s Settings, stdin io.Reader) ([]byte, *Outcome, error) {
 	out := &Outcome{}
+	input, err := filter.Read(stdin)
+	if err != nil {
+		return nil, out, err
+	}
+	if asksNothing(input) {
+		return input, out, nil
+	}
 	if err := s.load(); err != nil {
 		return nil, out, err
 	}
@@ -30,11 +40,33 @@ func Filter(s Settings, stdin io.Reader) ([]byte, *Outcome, error) {
 			return err
 		},
 		VetNative: s.vetNative,
-	}, stdin)
+	}, bytes.NewReader(input))
 	if err == nil && len(done.Devices) > 0 {
 		out.Plan = &plan.Plan{Devices: done.Devices}
 	}
 	return output, out, err
+}
+
+// asksNothing tells, where it is sure, that a config asks for nothing whatever the host's
+// configuration says, which is not read then.
+func asksNothing(input []byte) bool {
+	var c struct {
+		Root        json.RawMessage   `json:"root"`
+		Annotations map[string]string `json:"annotations"`
+		Linux       struct {
+			Devices []struct {
+				Path string `json:"path"`
+			} `json:"devices"`
+		} `json:"linux"`
+	}
+	if err := json.Unmarshal(input, &c); err != nil || len(c.Root) == 0 || settings.Needed(c.Annotations) {
+		return false
+	}
+	return !slices.ContainsFunc(c.Linux.Devices, func(d struct {
+		Path string `json:"path"`
+	}) bool {
+		return device.IsName(d.Path)
+	})
 }
 
 // vetNative tells whether mounts come from where they may, and whether the hooks that the

@@ -157,7 +157,7 @@ func (w *work) openRoot(hostTable *os.File) error {
 	w.root.UserNamespace = w.container.UserNamespace
 	w.root.Label = w.container.MountLabel()
 	self := &record.Record{ID: w.container.ID, Bundle: w.container.Bundle, Root: w.container.RootPath}
-	w.root.Keep = func(path string) bool { return w.inUse(self, path) }
+	w.root.Keep = func(path string) bool { return inUse(w.entry, self, path) }
 	return w.checkMounted()
 }
 

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
 	"github.com/spf13/pflag"
 
 	"oci-cdi-hook/hook"
@@ -34,6 +39,17 @@ func (c *commonFlags) add(f *pflag.FlagSet) {
 func (c *commonFlags) check() (err error) {
 	if c.level, err = log.ParseLevel(c.logLevel); err != nil {
 		return usageError{err}
+	}
+	for _, dir := range append([]string{c.settings.StateDir, c.configFile}, c.settings.SpecDirs...) {
+		if dir != "" && !filepath.IsAbs(dir) {
+			return usageError{fmt.Errorf("%q is not an absolute path", dir)}
+		}
+	}
+	if c.logFile != log.Auto && !filepath.IsAbs(c.logFile) {
+		return usageError{fmt.Errorf("--log-file %q is neither %s nor an absolute path", c.logFile, log.Auto)}
+	}
+	if slices.Contains(c.settings.SpecDirs, "") {
+		return usageError{errors.New("--spec-dir is empty")}
 	}
 	c.settings.Load = c.load
 	return nil

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"oci-cdi-hook/hook"
-	"oci-cdi-hook/hook/device"
 	"oci-cdi-hook/hook/plan"
 )
 
@@ -45,7 +44,7 @@ func listCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-func printListing(s streams, l *device.Listing) {
+func printListing(s streams, l *hook.Listing) {
 	w := tabwriter.NewWriter(s.out, 0, 8, 2, ' ', 0)
 	for _, d := range l.Devices {
 		fmt.Fprintf(w, "%s\t%s\n", d.Name, d.Spec)
@@ -59,6 +58,12 @@ func printListing(s streams, l *device.Listing) {
 	}
 	for _, e := range l.Errors {
 		fmt.Fprintf(s.err, "not usable: %s: %s\n", e.Path, e.Reason())
+	}
+	for _, u := range l.Untrusted {
+		fmt.Fprintln(s.err, "refused unless trusted-specs says otherwise:", u.Error)
+	}
+	if len(l.Devices) == 0 {
+		fmt.Fprintln(s.err, "no devices in", strings.Join(l.Searched, ", "))
 	}
 }
 

@@ -110,7 +110,8 @@ func TestListOfNothing(t *testing.T) {
 	if l.Devices == nil || l.Shadowed == nil || l.Conflicts == nil || l.Errors == nil {
 		t.Errorf("a list that is empty is null: %s", r.out)
 	}
-	if r := runWith(t, "", "list", "--spec-dir", t.TempDir()); r != (ran{}) {
+	dir := t.TempDir()
+	if r := runWith(t, "", "list", "--spec-dir", dir); r != (ran{err: "no devices in " + dir + "\n"}) {
 		t.Errorf("%+v", r)
 	}
 }

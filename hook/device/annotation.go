@@ -54,6 +54,9 @@ func Requested(annotations map[string]string, prefixes []string, container strin
 	return names, nil
 }
 
+// IsName tells whether a text is a qualified device name.
+func IsName(text string) bool { return parser.IsQualifiedName(text) }
+
 // requestKeys returns the sorted keys that ask something of this container.
 // Nothing is allocated where there are none: most containers ask nothing.
 func requestKeys(annotations map[string]string, prefixes []string, container string) []string {

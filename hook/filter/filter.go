@@ -47,7 +47,7 @@ func Run(s Settings, stdin io.Reader) ([]byte, *Outcome, error) {
 
 func run(s Settings, stdin io.Reader, inUserNamespace func() bool) ([]byte, *Outcome, error) {
 	out := &Outcome{}
-	input, err := read(stdin)
+	input, err := Read(stdin)
 	if err != nil {
 		return nil, out, err
 	}
@@ -97,15 +97,16 @@ func run(s Settings, stdin io.Reader, inUserNamespace func() bool) ([]byte, *Out
 	return c.write(), out, nil
 }
 
-// read takes all of stdin, also of what is too much: an engine may not expect
+// Read takes all of stdin, also of what is too much: an engine may not expect
 // that its pipe breaks.
-func read(stdin io.Reader) ([]byte, error) {
+func Read(stdin io.Reader) ([]byte, error) {
 	input, err := io.ReadAll(io.LimitReader(stdin, maxConfig+1))
 	if err != nil {
 		return nil, fmt.Errorf("config: stdin: %w", err)
 	}
 	if len(input) > maxConfig {
-		if _, err := io.Copy(io.Discard, stdin); err != nil {
+		// Who writes more than this does not stop.
+		if _, err := io.CopyN(io.Discard, stdin, 1<<30); err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("config: stdin: %w", err)
 		}
 		return nil, fmt.Errorf("config: larger than %d MiB", maxConfig>>20)

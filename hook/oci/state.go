@@ -14,11 +14,16 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"reflect"
 	"strconv"
 )
 
-// maxDocument bounds a state or config document, in bytes.
-const maxDocument = 16 << 20
+// maxDocument bounds a state or config document, in bytes; maxDrained what is read of a
+// larger one.
+const (
+	maxDocument = 16 << 20
+	maxDrained  = 1 << 30
+)
 
 // State is the container state that a runtime gives a hook on stdin (runtime-spec,
 // runtime.md, "State").
@@ -41,7 +46,8 @@ func ReadState(r io.Reader) (*State, error) {
 		return nil, fmt.Errorf("state: %w", err)
 	}
 	if len(raw) > maxDocument {
-		if _, err := io.Copy(io.Discard, r); err != nil {
+		// Who writes more than this does not stop.
+		if _, err := io.CopyN(io.Discard, r, maxDrained); err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("state: %w", err)
 		}
 		return nil, fmt.Errorf("state: larger than %d bytes", maxDocument)
@@ -100,6 +106,23 @@ func (s *State) withPid(pid int) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
+// jsonKind says in JSON's words what a Go type is decoded from.
+func jsonKind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonKind(t.Elem())
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "an integer"
+}
+
 // unmarshal decodes exactly one JSON object and gives errors that say where they are.
 func unmarshal(raw []byte, into any) error {
 	trimmed := bytes.TrimLeft(raw, " \t\r\n")
@@ -114,7 +137,7 @@ func unmarshal(raw []byte, into any) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &wrongType):
-		return fmt.Errorf("%s: a JSON %s where a %s belongs", wrongType.Field, wrongType.Value, wrongType.Type)
+		return fmt.Errorf("%s: a JSON %s where %s belongs", wrongType.Field, wrongType.Value, jsonKind(wrongType.Type))
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON at byte %d: %w", syntax.Offset, err)
 	}

@@ -44,7 +44,7 @@ func TestReadState(t *testing.T) {
 		"truncated":          {`{"id":"a","pid":4`, "state: not JSON at byte 17"},
 		"in a string":        {`{"id":"a`, "state: not JSON at byte 8"},
 		"two documents":      {`{"id":"a"}{"id":"b"}`, "state: not JSON at byte 11"},
-		"pid a string":       {`{"id":"a","pid":"1"}`, "state: pid: a JSON string where a int belongs"},
+		"pid a string":       {`{"id":"a","pid":"1"}`, "state: pid: a JSON string where an integer belongs"},
 		"pid a fraction":     {`{"pid":2.5}`, "state: pid: a JSON number 2.5"},
 		"pid too large":      {`{"pid":1e99}`, "state: pid: a JSON number 1e99"},
 		"id a number":        {`{"id":7}`, "state: id: a JSON number where a string belongs"},

@@ -245,15 +245,17 @@ func (e *Entry) Write(r *Record) error {
 		return err
 	}
 	defer f.Close()
-	if _, err := f.Write(raw); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
 	dir := int(e.dir.f.Fd())
-	if err := unix.Renameat(dir, e.name+tempEnding, dir, e.name+recordEnding); err != nil {
-		return &os.PathError{Op: "rename", Path: f.Name(), Err: err}
+	_, err = f.Write(raw)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = unix.Renameat(dir, e.name+tempEnding, dir, e.name+recordEnding)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(dir, e.name+tempEnding, 0)
+		return fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	return e.dir.f.Sync()
 }

@@ -28,6 +28,11 @@ func Load(file string, c *trust.Checker) (*Settings, error) {
 	if mayMiss {
 		file = DefaultFile
 	}
+	for _, name := range []string{file, filepath.Join(filepath.Dir(file), folder)} {
+		if err := notDangling(name); err != nil {
+			return nil, err
+		}
+	}
 	file, err := filepath.Abs(file)
 	if err != nil {
 		return nil, err
@@ -47,6 +52,16 @@ func Load(file string, c *trust.Checker) (*Settings, error) {
 		}
 	}
 	return s, nil
+}
+
+// notDangling refuses a link to nothing: somebody meant rules to be there, and without
+// them more would be allowed.
+func notDangling(name string) error {
+	if _, err := os.Lstat(name); err != nil {
+		return nil //nolint:nilerr // nothing is there, which is another matter
+	}
+	_, err := os.Stat(name)
+	return err
 }
 
 // moreFiles lists the files of a conf.d. Hidden ones are editors' own.

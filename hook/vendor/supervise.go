@@ -109,7 +109,7 @@ func (in Supervised) Run(ctx context.Context) error {
 	_, werr := stdin.Write(append(text, '\n'))
 	var v verdict
 	derr := json.NewDecoder(stdout).Decode(&v)
-	err = errors.Join(stdin.Close(), cmd.Wait())
+	err = errors.Join(stdin.Close(), withoutCode(cmd.Wait()))
 	switch {
 	case derr == nil && v.Failed >= 0:
 		return &FailedError{Index: v.Failed, text: v.Error}

@@ -175,15 +175,20 @@ func (h Hook) explain(ctx context.Context, err error, stderr string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	// Its exit code is a vendor's own, and not to be taken for one of ours.
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		err = errors.New(exit.Error())
-	}
+	err = withoutCode(err)
 	if stderr != "" {
 		return fmt.Errorf("hook %s: %w: %s", h.Path, err, stderr)
 	}
 	return fmt.Errorf("hook %s: %w", h.Path, err)
+}
+
+// withoutCode keeps the exit code of another program from being taken for one of ours.
+func withoutCode(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return errors.New(exit.Error())
+	}
+	return err
 }
 
 // tail keeps the end of what is written to it.
