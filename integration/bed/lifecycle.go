@@ -97,3 +97,10 @@ func StateFiles(t *testing.T, dir string) []string {
 
 // LogFile is where HookArgs has the hook log to.
 const LogFile = logFile
+
+// Own gives something of the host another owner and mode.
+func (h *Host) Own(path string, uid int, mode os.FileMode) {
+	h.t.Helper()
+	h.must(os.Lchown(path, uid, uid))
+	h.must(os.Chmod(path, mode))
+}

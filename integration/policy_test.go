@@ -1,0 +1,357 @@
+package integration
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"oci-cdi-hook/integration/bed"
+	"oci-cdi-hook/integration/report"
+)
+
+// ruling is one question of policy or trust, put to the hook by a runtime and to the filter by hand.
+type ruling struct {
+	name        string
+	annotations map[string]string // besides the request
+	request     map[string]string // empty: v.example/dev=a under the tests' own key
+	config      string            // of /etc/oci-cdi-hook/config.toml; empty: there is none
+	spec        string            // empty: one node
+	host        func(*bed.Host)   // what else is wrong with the host
+	// refused are words of the reason; without any the device is given, or
+	refused []string
+	nothing bool // the container starts without it
+	code    int  // of a refusal, 0: 3
+	warns   string
+	// late: the filter does more than a hook can, and is not asked.
+	late bool
+}
+
+const oneNode = "deviceNodes: [{path: /dev/one, hostPath: /dev/fuse}]"
+
+// pod has the annotations that CRI-O gives a container of a namespace, and further ones.
+func pod(namespace string, further ...string) map[string]string {
+	m := map[string]string{
+		"io.container.manager": "cri-o", "io.kubernetes.cri-o.ContainerType": "container",
+		"io.kubernetes.pod.namespace": namespace, "io.kubernetes.container.name": "main",
+	}
+	maps.Copy(m, texts(further...))
+	return m
+}
+
+func texts(pairs ...string) map[string]string {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return m
+}
+
+// kubelet is a request that CRI-O lists as the container's own.
+func kubelet(text string) []string { return []string{"io.kubernetes.cri-o.Annotations", text} }
+
+const (
+	allowML   = "[[allow]]\ndevices = [\"v.example/dev=*\"]\nnamespaces = [\"ml\", \"team-*\"]\n"
+	allowHost = "[[allow]]\ndevices = [\"v.example/dev=a\"]\n"
+	allowAll  = "[[allow]]\ndevices = [\"v.example/dev=a\"]\nnamespaces = [\"*\"]\n"
+	allowOwn  = allowAll + "origin = \"container\"\n"
+	denyA     = "[[deny]]\ndevices = [\"v.example/dev=a\"]\n"
+	denyInML  = denyA + "namespaces = [\"ml\"]\n"
+)
+
+func TestPolicy(t *testing.T) {
+	const dev, advice = "v.example/dev=a", "to allow it"
+	rule(t, []ruling{
+		{name: "a container and no rules"},
+		{name: "a container of podman's and no rules", annotations: texts("io.container.manager", "libpod")},
+		{name: "a pod and no rules", annotations: pod("ml"), refused: []string{dev, "ml", advice, "/etc/oci-cdi-hook/conf.d"}},
+		{name: "a pod of containerd's", annotations: texts("io.kubernetes.cri.container-type", "container"), refused: []string{dev}},
+		{name: "a pod by its namespace alone", annotations: texts("io.kubernetes.pod.namespace", "ml"), refused: []string{dev, advice}},
+		{name: "a pod that says it is podman's", annotations: pod("ml", "io.container.manager", "libpod"), refused: []string{dev}},
+		{name: "a pod of podman's", annotations: texts("io.container.manager", "libpod", "io.kubernetes.cri-o.ContainerType", "container")},
+
+		{name: "a namespace that is allowed", annotations: pod("ml"), config: allowML},
+		{name: "a namespace by a glob", annotations: pod("team-a"), config: allowML},
+		{name: "a namespace beside a glob", annotations: pod("xteam-a"), config: allowML, refused: []string{dev, "xteam-a", advice}},
+		{name: "a namespace of the author's", annotations: pod("bad", "io.kubernetes.cri-o.Namespace", "ml"), config: allowML, refused: []string{`"bad"`}},
+		{name: "no namespace, and all are allowed", annotations: texts("io.container.manager", "cri-o"), config: allowAll, refused: []string{"io.kubernetes.pod.namespace"}},
+		{name: "a pod and a rule for containers", annotations: pod("ml"), config: allowHost, refused: []string{dev, advice}},
+		{name: "a container and a rule for it", config: allowHost},
+		{name: "a container and rules for pods", config: allowML},
+		{name: "a container and a rule for another device", config: strings.ReplaceAll(allowHost, "=a", "=b"), refused: []string{dev, advice}},
+
+		{name: "deny wins", config: allowHost + denyA, refused: []string{dev, "[[deny]]", "config.toml, deny 1"}},
+		{name: "deny wins in a pod", annotations: pod("ml"), config: denyInML + allowML, refused: []string{dev, "[[deny]]", "config.toml, deny 1"}},
+		{name: "deny elsewhere", annotations: pod("team-a"), config: denyInML + allowML},
+		{name: "one of two is denied", request: texts("cdi.k8s.io/x", dev+",v.example/dev=b"), config: strings.ReplaceAll(denyA, "=a", "=b"), refused: []string{"v.example/dev=b"}},
+
+		{name: "the kubelet's and a rule for it", annotations: pod("ml", kubelet(`{"cdi.k8s.io/x":"v.example/dev=a"}`)...), config: allowOwn},
+		{name: "the author's and a rule for the kubelet", annotations: pod("ml"), config: allowOwn, refused: []string{dev, "on the pod"}},
+		{name: "the author's over the kubelet's", annotations: pod("ml", kubelet(`{"cdi.k8s.io/x":"v.example/dev=b"}`)...), config: allowOwn, refused: []string{dev}},
+		{name: "a list of the kubelet's that breaks off", annotations: pod("ml", kubelet(`{"cdi.k8s.io/x":"v.example/dev=a"`)...), config: allowOwn, refused: []string{dev}},
+
+		{name: "for this container", annotations: pod("ml"), request: texts("cdi.k8s.io/container.main", dev), config: allowML},
+		{name: "for another container", annotations: pod("ml"), request: texts("cdi.k8s.io/container.side", dev), config: allowML, nothing: true},
+		{name: "for another container, and no rules", annotations: pod("ml"), request: texts("cdi.k8s.io/container.side", dev), nothing: true},
+		{name: "by a prefix of the host's own", request: texts("my.corp/gpu", dev), config: "annotation-prefixes = [\"my.corp/\"]\n"},
+		{name: "by the prefix that it replaces", config: "annotation-prefixes = [\"my.corp/\"]\n", nothing: true},
+
+		// what is not allowed is not looked for: who asks learns nothing of the host
+		{name: "a device that is not there", annotations: pod("ml"), request: texts("cdi.k8s.io/x", "v.example/dev=none"), refused: []string{"v.example/dev=none", advice}},
+	})
+}
+
+func TestPolicyOfEdits(t *testing.T) {
+	mount := device(oneNode, mountOf("/opt/t/f", "/opt/f", "options: [bind, ro]"))
+	sources := func(trees string) string { return "[mounts]\nsources = [" + trees + "]\n" }
+	linked := func(h *bed.Host) { h.File("/opt/other/f", "", 0o644); h.Link("/opt/t/f", "/opt/other/f") }
+	rule(t, []ruling{
+		{name: "a source below a tree", spec: mount, config: sources(`"/usr", "/opt/t"`)},
+		{name: "a source beside a tree", spec: mount, config: sources(`"/usr", "/opt/t/ff"`), refused: []string{"v.example/dev=a", "/opt/t/f", "[mounts]"}},
+		{name: "a source that leads out of a tree", spec: mount, host: linked, config: sources(`"/opt/t"`), refused: []string{"/opt/t/f, which is /opt/other/f"}},
+		{name: "a source that leads into a tree", spec: mount, host: linked, config: sources(`"/opt/other"`)},
+
+		{name: "an edit that cannot be made", spec: device(oneNode, "env: [NEW=1]"), config: "unsupported = \"fail\"\n", refused: []string{"unsupported", "NEW=1", "v.example/dev=a"}, late: true},
+		{name: "an edit that is made already", spec: device(oneNode, "env: [SECRET=1]"), config: "unsupported = \"fail\"\n"},
+		{name: "an edit that nobody misses", spec: device(oneNode, "env: [NEW=1]"), config: "unsupported = \"fail\"\nignore-env = [\"NEW=1\"]\n", late: true},
+	})
+}
+
+func TestConfigFile(t *testing.T) {
+	file := func(mode os.FileMode, uid int) func(*bed.Host) {
+		return func(h *bed.Host) { h.File(configFile, allowHost, mode); h.Own(configFile, uid, mode) }
+	}
+	rule(t, []ruling{
+		{name: "broken", config: "spec-dirs = [\n", refused: []string{configFile}, code: 1},
+		{name: "an unknown key", config: "# x\nspec-dir = [\"/etc/cdi\"]\n", refused: []string{configFile + ":2", "spec-dir"}, code: 1},
+		{name: "a wrong type", config: "\n\nunsupported = 3\n", refused: []string{configFile + ":3", "unsupported"}, code: 1},
+		{name: "a wrong word", config: "cgroup = \"never\"\n", refused: []string{configFile + ":1", "cgroup", "never"}, code: 1},
+		{name: "a broken glob", config: strings.ReplaceAll(allowHost, "=a", "=[a"), refused: []string{configFile + ":2", "devices", "[a"}, code: 1},
+		{name: "writable by all", host: file(0o646, 0), refused: []string{configFile, "not trusted", "chmod o-w"}, code: 1},
+		{name: "a user's", host: file(0o644, 1000), refused: []string{configFile, "not trusted", "1000"}, code: 1},
+		{name: "in a folder of all", host: func(h *bed.Host) {
+			h.File(configFile, allowHost, 0o644)
+			h.Own("/etc/oci-cdi-hook", 0, 0o777)
+		}, refused: []string{"/etc/oci-cdi-hook", "not trusted"}, code: 1},
+		{name: "nobody asks of it", config: "spec-dirs = [\n", request: texts("other", "x"), nothing: true, late: true},
+	})
+}
+
+func TestTrust(t *testing.T) {
+	const spec = bed.SpecDir + "/spec.yaml"
+	own := func(path string, uid int, mode os.FileMode) func(*bed.Host) {
+		return func(h *bed.Host) { h.Own(path, uid, mode) }
+	}
+	home := func(h *bed.Host) {
+		text, err := os.ReadFile(spec)
+		if err == nil {
+			err = os.Remove(spec)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.File("/opt/home/u/spec.yaml", string(text), 0o644)
+		h.Own("/opt/home/u", 1000, 0o755)
+		h.Link(spec, "/opt/home/u/spec.yaml")
+	}
+	hook := device(oneNode, hooksOf(vendor("createRuntime", "x")))
+	var rows []ruling
+	for _, r := range []ruling{
+		{name: "a spec folder that all may write", host: own(bed.SpecDir, 0, 0o777), warns: bed.SpecDir},
+		{name: "a spec of a user's", host: own(spec, 1000, 0o644), warns: "uid 1000"},
+		{name: "a spec that all may write", host: own(spec, 0, 0o666), warns: spec},
+		{name: "a spec in a home", host: home, warns: "/opt/home/u"},
+	} {
+		warned, strict := r, r
+		warned.name, warned.config = r.name+", warn", "trusted-specs = \"warn\"\n"
+		strict.warns, strict.refused, strict.code = "", []string{"not trusted", r.warns, "v.example/dev=a", "to mend it: ch"}, 1
+		rows = append(rows, warned, strict)
+	}
+	rule(t, append(rows,
+		ruling{name: "a folder with the sticky bit", host: own(bed.SpecDir, 0, 0o777|os.ModeSticky)},
+		ruling{name: "a vendor's hook of a user's", spec: hook, host: own(vendorPath, 1000, 0o755), refused: []string{vendorPath, "not trusted"}, code: 1},
+		ruling{name: "a vendor's hook that all may write, warn", spec: hook, config: "trusted-specs = \"warn\"\n", host: own(vendorPath, 0, 0o777), refused: []string{vendorPath, "not trusted"}, code: 1},
+	))
+}
+
+// rule asks the runtimes' hook and the filter each question.
+func rule(t *testing.T, rows []ruling) {
+	rt := bed.Runtimes(t)[1] // what a runtime makes of the answer is tested elsewhere; this one shows the exit code
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			r.prepare(t)
+			b := bed.NewBundle(t)
+			b.Ask(report.Ask{Paths: []string{"/dev/one"}})
+			maps.Copy(b.Config.Annotations, r.annotations)
+			if r.request == nil {
+				b.Annotate("v.example/dev=a")
+			}
+			maps.Copy(b.Config.Annotations, r.request)
+			if !r.late {
+				r.requireFiltered(t, b)
+			}
+			b.Register()
+			r.requireHooked(t, rt, b)
+		})
+	}
+}
+
+func (r ruling) prepare(t *testing.T) {
+	t.Helper()
+	bed.LeavesNothing(t)
+	h := bed.NewHost(t)
+	if r.spec == "" {
+		r.spec = device(oneNode)
+	}
+	path := bed.WriteSpec(t, "spec.yaml", r.spec)
+	if r.config != "" {
+		h.File(configFile, r.config, 0o644)
+	}
+	if strings.Contains(r.name, "leads") {
+		r.host(h) // before there is a stand-in
+		r.host = nil
+	}
+	h.StandInsFor(path)
+	if r.host != nil {
+		r.host(h)
+	}
+}
+
+func (r ruling) requireHooked(t *testing.T, rt bed.Runtime, b *bed.Bundle) {
+	t.Helper()
+	b.Write()
+	res, log := b.Run(rt), bed.TakeLog(t)
+	switch {
+	case r.refused != nil:
+		requireWords(t, "the log", log, r.refused)
+		requireWords(t, rt.Name, res.Stderr, []string{"exit status " + string(rune('0'+r.exit()))})
+		if tree := strings.Join(b.Tree(), "\n"); strings.Contains(tree, "/one") || strings.Contains(tree, "/opt") {
+			t.Errorf("a refusal leaves\n%s", tree)
+		}
+		requireNoState(t, "refused", bed.StateDir)
+		if !res.Refused() {
+			t.Errorf("the container ran: %s", res.Stdout)
+		}
+		if strings.Contains(log, "allow = [") {
+			r.requireAdviceHelps(t, rt, b, log)
+		}
+	case res.Refused():
+		t.Errorf("exit %d: %s", res.Code, res.Stderr)
+	default:
+		requireWords(t, "the log", log, []string{r.warns})
+		given := strings.Contains(strings.Join(bed.ReadReport(t, res.Stdout).Lines(nil), "\n"), "path /dev/one c 10:229")
+		if given == r.nothing {
+			t.Errorf("given: %v", given)
+		}
+	}
+}
+
+func (r ruling) exit() int {
+	if r.code != 0 {
+		return r.code
+	}
+	return 3
+}
+
+var advised = regexp.MustCompile(`allow = \[\{.*\}\]`)
+
+// requireAdviceHelps does what the refusal says.
+func (r ruling) requireAdviceHelps(t *testing.T, rt bed.Runtime, b *bed.Bundle, log string) {
+	t.Helper()
+	if slices.ContainsFunc(r.refused, func(w string) bool { return strings.HasSuffix(w, "none") }) {
+		return // allowed, it would be looked for in vain
+	}
+	const dir = "/etc/oci-cdi-hook/conf.d"
+	for _, d := range []string{"/etc/oci-cdi-hook", dir} {
+		if err := os.Mkdir(d, 0o755); err == nil {
+			t.Cleanup(func() { os.RemoveAll(d) })
+		}
+	}
+	if err := os.WriteFile(dir+"/50-more.toml", []byte(advised.FindString(log)+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if res := b.Run(rt); res.Refused() {
+		t.Errorf("with %s: %s", advised.FindString(log), res.Stderr)
+	}
+	bed.TakeLog(t)
+}
+
+func (r ruling) requireFiltered(t *testing.T, b *bed.Bundle) {
+	t.Helper()
+	config, err := json.Marshal(b.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := bed.Run(t, string(config), nil, append([]string{bed.Hook(t)}, bed.HookArgs("precreate")...)...)
+	switch log := bed.TakeLog(t); {
+	case r.refused != nil:
+		requireWords(t, "the filter", res.Stderr, r.refused)
+		requireWords(t, "the filter's log", log, r.refused)
+		if res.Code != r.exit() || res.Stdout != "" {
+			t.Errorf("the filter: exit %d, %s", res.Code, res.Stdout)
+		}
+	case res.Refused():
+		t.Errorf("the filter: exit %d: %s", res.Code, res.Stderr)
+	case r.nothing:
+		if res.Stdout != string(config) {
+			t.Errorf("the filter changes %s\nto %s", config, res.Stdout)
+		}
+	default:
+		requireWords(t, "the filter", res.Stdout, []string{`"/dev/one"`})
+		requireWords(t, "the filter's log", log, []string{r.warns})
+	}
+}
+
+func requireWords(t *testing.T, who, text string, words []string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("%s lacks %q: %s", who, w, text)
+		}
+	}
+}
+
+// TestPodmanPolicy: what podman says of its containers, and what its users add.
+func TestPodmanPolicy(t *testing.T) {
+	rt := bed.Runtimes(t)[1]
+	h, hooks := podmanHost(t, device(oneNode))
+	e := newEngine(t, rt, hooks)
+	filter := e
+	filter.args = append(slices.Clone(e.args[:len(e.args)-1]), installFilter(t, h)) // instead of the direct entry
+	for _, c := range []struct {
+		config, forged string
+		refused        bool
+	}{
+		{"", "", false},
+		{allowHost, "", false},
+		{allowML, "", false},
+		{strings.ReplaceAll(allowHost, "=a", "=b"), "", true},
+		{allowHost + denyA, "", true},
+		{"", "io.kubernetes.pod.namespace=ml", true},
+		{allowML, "io.kubernetes.pod.namespace=ml", false},
+		{allowML, "io.kubernetes.cri-o.Namespace=ml", false}, // no sign of a pod
+	} {
+		if err := os.WriteFile(configFile, []byte("log = \""+bed.LogFile+"\"\n"+c.config), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		flags := []string{"--annotation", asking}
+		if c.forged != "" {
+			flags = append(flags, "--annotation", c.forged)
+		}
+		for name, e := range map[string]engine{"direct": e, "filter": filter} {
+			res, log := e.run(rt, report.Ask{Paths: []string{"/dev/one"}}, flags...), bed.TakeLog(t)
+			if res.Refused() != c.refused {
+				t.Errorf("%s: config %q, forged %q: exit %d: %s", name, c.config, c.forged, res.Code, res.Stderr)
+			}
+			if c.refused {
+				requireWords(t, name+"'s log", log, []string{"error", "v.example/dev=a"})
+			} else {
+				requireWords(t, name, res.Stdout, []string{`"10:229"`})
+			}
+		}
+	}
+	os.RemoveAll(podmanState)
+}
