@@ -2,6 +2,7 @@ package hook
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,22 @@ func TestSweepOfTheSameContainer(t *testing.T) {
 	b.wantInRootfs(othersThings)
 	if r := b.record("c1", b.bundle); r == nil || r.BootID == "another boot" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// runc calls poststop for a container whose start was cut short: what the killed hook left
+// goes before the journal that names it.
+func TestPoststopOfACutStart(t *testing.T) {
+	b := newBed(t)
+	missing := b.leave()
+	b.journal(record.Record{ID: "c1", Bundle: b.bundle, Root: b.rootfs, Missing: missing})
+	state := fmt.Sprintf(`{"id":"c1","bundle":%q,"pid":0,"status":"stopped"}`, b.bundle)
+	if _, err := Later(t.Context(), b.settings, "poststop", strings.NewReader(state)); err != nil {
+		t.Fatal(err)
+	}
+	b.wantInRootfs(othersThings)
+	if r := b.record("c1", b.bundle); r != nil {
+		t.Errorf("the journal stays: %+v", r)
 	}
 }
 

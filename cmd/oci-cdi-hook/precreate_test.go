@@ -56,6 +56,26 @@ func TestPrecreate(t *testing.T) {
 	}
 }
 
+// A configuration that is broken stops who asks, and nobody else.
+func TestPrecreateWithABrokenConfiguration(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(broken, []byte("nope = 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const root = `{"root":{"path":"x"},"annotations":{"k":"v"}}`
+	for config, want := range map[string]int{
+		root: 0,
+		strings.Replace(root, `"k":"v"`, `"cdi.k8s.io/x":"v.example/dev=a"`, 1):                      1,
+		strings.Replace(root, `{"k":"v"}`, `{},"linux":{"devices":[{"path":"v.example/dev=a"}]}`, 1): 1,
+	} {
+		var output bytes.Buffer
+		code, complaint := precreateRun(t, config, &output, "--config-file", broken)
+		if code != want || (code == 0) != (output.String() == config) {
+			t.Errorf("%s: exit %d, %q, %s", config, code, output.String(), complaint)
+		}
+	}
+}
+
 // counter counts calls: a config must come at once.
 type counter struct {
 	calls int

@@ -186,6 +186,25 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// A link to nothing is not nothing: without the rules that were meant to be there, more
+// would be allowed.
+func TestDanglingLinks(t *testing.T) {
+	for _, name := range []string{"config.toml", "conf.d"} {
+		dir := t.TempDir()
+		if name != "config.toml" {
+			if err := os.WriteFile(filepath.Join(dir, "config.toml"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := load(t, filepath.Join(dir, "config.toml")); err == nil {
+			t.Errorf("a dangling %s was taken for none", name)
+		}
+	}
+}
+
 func TestFilesMustBeRootsAlone(t *testing.T) {
 	spoil := map[string]func(dir string) error{
 		"file":              func(dir string) error { return os.Chmod(dir+"/config.toml", 0o664) },
