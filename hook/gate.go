@@ -39,7 +39,7 @@ func spareGC() {
 }
 
 // requested finds out what a container asks for and whether it may have it, before any
-// spec is opened.
+// spec is opened. What was asked for comes back also where it may not be had.
 func (s *Settings) requested(annotations map[string]string) ([]string, error) {
 	names, err := device.Requested(annotations, s.AnnotationPrefixes, annotations[containerNameKey])
 	if err != nil || len(names) == 0 {

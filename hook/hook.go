@@ -73,6 +73,8 @@ func (s Settings) stateDir() string {
 type Outcome struct {
 	ContainerID   string
 	ContainerName string     // where the engine tells it
+	Asked         []string   // qualified names, given or not
+	Specs         []string   // files that they come from, beside those of the plan
 	Plan          *plan.Plan // nil where nothing was asked
 	// Already says that an earlier run had done everything.
 	Already bool
@@ -100,6 +102,7 @@ func Direct(ctx context.Context, s Settings, stdin io.Reader) (*Outcome, error) 
 		return out, nil
 	}
 	names, err := s.requested(state.Annotations)
+	out.Asked = names
 	if err != nil || len(names) == 0 {
 		return out, err
 	}

@@ -34,8 +34,16 @@ func Filter(s Settings, stdin io.Reader) ([]byte, *Outcome, error) {
 	output, done, err := filter.Run(filter.Settings{
 		SpecDirs:           s.SpecDirs,
 		AnnotationPrefixes: s.AnnotationPrefixes,
-		Allow:              s.Allow,
+		Allow: func(annotations map[string]string, names []string) error {
+			out.ContainerName, out.Asked = annotations[containerNameKey], names
+			return s.Allow(annotations, names)
+		},
 		Vet: func(r *device.Resolution) (err error) {
+			for _, e := range r.Edits {
+				if !slices.Contains(out.Specs, e.SpecPath) {
+					out.Specs = append(out.Specs, e.SpecPath)
+				}
+			}
 			out.Warnings, err = s.Vet(r)
 			return err
 		},

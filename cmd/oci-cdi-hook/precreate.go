@@ -29,7 +29,7 @@ func precreateCommand(s streams) *cobra.Command {
 			// podman keeps stderr to itself: the log file has the only word of an error.
 			began := time.Now()
 			out, err := precreate(s, flags.settings)
-			report{s, &flags, filterStage, began}.tell(out, err)
+			(&report{s: s, flags: &flags, stage: filterStage, began: began}).tell(out, err)
 			return err
 		},
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,9 +19,11 @@ type report struct {
 	flags *commonFlags
 	stage string
 	began time.Time
+
+	gaveUp bool // on a log that takes no lines: the container waits for each
 }
 
-func (r report) tell(out *hook.Outcome, err error) {
+func (r *report) tell(out *hook.Outcome, err error) {
 	if out == nil {
 		out = &hook.Outcome{}
 	}
@@ -45,8 +48,8 @@ func (r report) tell(out *hook.Outcome, err error) {
 	// A container that asks for nothing leaves no word anywhere.
 }
 
-func (r report) log(level log.Level, message string, out *hook.Outcome) {
-	if level > r.flags.level {
+func (r *report) log(level log.Level, message string, out *hook.Outcome) {
+	if level > r.flags.level || r.gaveUp {
 		return
 	}
 	fields := map[string]string{
@@ -55,17 +58,18 @@ func (r report) log(level log.Level, message string, out *hook.Outcome) {
 		log.FieldStage:     r.stage,
 		log.FieldDuration:  strconv.FormatInt(time.Since(r.began).Microseconds(), 10),
 	}
+	devices, specs := out.Asked, slices.Clone(out.Specs)
 	if p := out.Plan; p != nil {
-		fields[log.FieldDevices] = strings.Join(p.Devices, ",")
-		var specs []string
+		devices = p.Devices
 		for _, a := range p.Actions {
 			if !slices.Contains(specs, a.Spec) {
 				specs = append(specs, a.Spec)
 			}
 		}
-		fields[log.FieldSpecs] = strings.Join(specs, ",")
 	}
+	fields[log.FieldDevices], fields[log.FieldSpecs] = strings.Join(devices, ","), strings.Join(specs, ",")
 	err := log.Send(r.flags.logFile, log.Entry{Level: level, Message: message, Fields: fields})
+	r.gaveUp = errors.Is(err, log.ErrSlow)
 	// A host without any log has none to miss; a file that was asked for is another matter.
 	if err != nil && r.flags.logFile != log.Auto {
 		fmt.Fprintln(r.s.err, "oci-cdi-hook: warning: log:", err)

@@ -67,7 +67,7 @@ func (r *stageRun) run(ctx context.Context, s streams) error {
 	r.settings.Deadline = r.deadline
 	began := time.Now()
 	out, err := r.serve(ctx, s)
-	report{s, &r.commonFlags, r.name, began}.tell(out, err)
+	(&report{s: s, flags: &r.commonFlags, stage: r.name, began: began}).tell(out, err)
 	return err
 }
 

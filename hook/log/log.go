@@ -78,6 +78,9 @@ const patience = 500 * time.Millisecond
 // ErrNoLog says that the host has neither a journal nor syslog.
 var ErrNoLog = errors.New("no journal and no syslog here")
 
+// ErrSlow says that the log did not take a line in time; the next one would wait as long.
+var ErrSlow = fmt.Errorf("log did not take a line in %v", patience)
+
 // Send sends one entry to where says: Auto or the absolute path of a file.
 func Send(where string, e Entry) error {
 	e.Message = oneLine(e.Message)
@@ -90,7 +93,7 @@ func Send(where string, e Entry) error {
 	case err := <-done:
 		return err
 	case <-time.After(patience):
-		return fmt.Errorf("log did not take a line in %v", patience)
+		return ErrSlow
 	}
 }
 
