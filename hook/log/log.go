@@ -9,14 +9,10 @@ package log
 import (
 	"errors"
 	"fmt"
-	"log/syslog"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/journal"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,21 +27,26 @@ const (
 	Debug   Level = 7
 )
 
-var levelNames = map[string]Level{"error": Error, "warning": Warning, "info": Info, "debug": Debug}
-
 // ParseLevel knows error, warning, info and debug.
 func ParseLevel(name string) (Level, error) {
-	if l, ok := levelNames[name]; ok {
-		return l, nil
+	for _, l := range []Level{Error, Warning, Info, Debug} {
+		if l.String() == name {
+			return l, nil
+		}
 	}
 	return 0, fmt.Errorf("log level %q is none of error, warning, info, debug", name)
 }
 
 func (l Level) String() string {
-	for name, level := range levelNames {
-		if level == l {
-			return name
-		}
+	switch l {
+	case Error:
+		return "error"
+	case Warning:
+		return "warning"
+	case Info:
+		return "info"
+	case Debug:
+		return "debug"
 	}
 	return fmt.Sprint(int(l))
 }
@@ -72,14 +73,13 @@ const Auto = "auto"
 
 const identifier = "oci-cdi-hook"
 
-// patience bounds how long a log may take.
-const patience = 500 * time.Millisecond
-
-// ErrNoLog says that the host has neither a journal nor syslog.
-var ErrNoLog = errors.New("no journal and no syslog here")
-
-// ErrSlow says that the log did not take a line in time; the next one would wait as long.
-var ErrSlow = fmt.Errorf("log did not take a line in %v", patience)
+// Errors of a log.
+var (
+	// ErrNoLog says that the host has neither a journal nor syslog.
+	ErrNoLog = errors.New("no journal and no syslog here")
+	// ErrSlow says that the log did not take a line in time; the next would wait as long.
+	ErrSlow = errors.New("the log did not take a line in time")
+)
 
 // Send sends one entry to where says: Auto or the absolute path of a file.
 func Send(where string, e Entry) error {
@@ -87,30 +87,14 @@ func Send(where string, e Entry) error {
 	if where != Auto {
 		return appendTo(where, e)
 	}
-	done := make(chan error, 1)
-	go func() { done <- sendAuto(e) }()
-	select {
-	case err := <-done:
+	err := sendTo(journalSocket, e.journal())
+	if !isAbsent(err) {
 		return err
-	case <-time.After(patience):
-		return ErrSlow
 	}
-}
-
-func sendAuto(e Entry) error {
-	if journal.Enabled() {
-		fields := map[string]string{"SYSLOG_IDENTIFIER": identifier}
-		for name, value := range e.Fields {
-			fields[name] = value
-		}
-		return journal.Send(e.Message, journal.Priority(e.Level), fields)
-	}
-	w, err := syslog.New(syslog.Priority(e.Level)|syslog.LOG_DAEMON, identifier)
-	if err != nil {
+	if err = sendTo(syslogSocket, e.syslog()); isAbsent(err) {
 		return ErrNoLog
 	}
-	_, err = w.Write([]byte(e.text()))
-	return errors.Join(err, w.Close())
+	return err
 }
 
 // appendTo appends a line to a file that it makes if need be, never through a link.
@@ -125,25 +109,4 @@ func appendTo(name string, e Entry) error {
 	line := fmt.Sprintf("%s %s: %s\n", time.Now().Format(time.RFC3339), e.Level, e.text())
 	_, err = f.WriteString(line)
 	return errors.Join(err, f.Close())
-}
-
-// text is the message with its fields, for logs that know only lines.
-func (e Entry) text() string {
-	var b strings.Builder
-	b.WriteString(e.Message)
-	var names []string
-	for name := range e.Fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if v := e.Fields[name]; v != "" {
-			fmt.Fprintf(&b, " %s=%q", name, v)
-		}
-	}
-	return b.String()
-}
-
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(c rune) bool { return c == '\n' || c == '\r' }), "; ")
 }

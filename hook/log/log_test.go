@@ -50,7 +50,7 @@ func TestFileRefusals(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	for name, want := range levelNames {
+	for name, want := range map[string]Level{"error": Error, "warning": Warning, "info": Info, "debug": Debug} {
 		if l, err := ParseLevel(name); err != nil || l != want || l.String() != name {
 			t.Errorf("%s: %v %v", name, l, err)
 		}
