@@ -20,6 +20,14 @@ doc=$prefix/share/doc/oci-cdi-hook
 # podman's own stage is in no folder that CRI-O or podman build read: they refuse a stage that they do not know.
 precreate=$prefix/share/containers/oci-cdi-hook/precreate.d
 
+case $prefix$destdir in
+*[!A-Za-z0-9/._+@~-]*) echo "install: PREFIX and DESTDIR may have letters, digits and /._+@~- only" >&2; exit 2 ;;
+esac
+case $prefix in
+/*) ;;
+*) echo "install: PREFIX '$prefix' is not an absolute path" >&2; exit 2 ;;
+esac
+
 # put MODE FROM TO
 put() {
 	install -d -m 0755 "$destdir$(dirname "$3")"

@@ -49,8 +49,11 @@ func List(s Settings) (*Listing, error) {
 // Planned is a plan and what the host's policy says of it.
 type Planned struct {
 	*plan.Plan
-	// Refused says why the policy does not let the container have it; empty if it does.
+	// Refused says why the host's configuration does not let the container have it; empty
+	// if it does.
 	Refused string `json:"refused,omitempty"`
+	// Refusal is the same as an error.
+	Refusal error `json:"-"`
 }
 
 // PlanFor plans names for a container that has the config of a file, or for one of which
@@ -77,7 +80,7 @@ func PlanFor(s Settings, names []string, configFile string) (*Planned, error) {
 	if refused == nil {
 		refused = s.vetPlan(p)
 	}
-	planned := &Planned{Plan: p}
+	planned := &Planned{Plan: p, Refusal: refused}
 	if refused != nil {
 		planned.Refused = refused.Error()
 	}

@@ -92,13 +92,10 @@ func planCommand(s streams) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(s.out, p)
+				return errors.Join(printJSON(s.out, p), p.Refusal)
 			}
 			printPlan(s.out, p.Plan)
-			if p.Refused != "" {
-				fmt.Fprintln(s.out, "refused by the policy:", p.Refused)
-			}
-			return nil
+			return p.Refusal
 		},
 	}
 	flags.add(cmd.Flags())

@@ -230,8 +230,10 @@ func (b *builder) unmountable(fstype string, bind bool) string {
 	switch {
 	case bind:
 		return ""
-	case fstype != "tmpfs" && fstype != "efivarfs":
+	case slices.Contains([]string{"proc", "sysfs", "mqueue", "devpts", "cgroup", "cgroup2"}, fstype):
 		return "its content depends on the namespaces of the process that mounts it"
+	case fstype != "tmpfs" && fstype != "efivarfs":
+		return "of filesystems only tmpfs and efivarfs are mounted from outside a container"
 	case b.c.UserNamespace:
 		return "a filesystem for a user namespace has to be mounted from inside it"
 	}
