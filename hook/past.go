@@ -98,6 +98,9 @@ func sweep(e *record.Entry, r *record.Record) error {
 	if err != nil {
 		return err
 	}
+	if born, err := oci.Born(dir); err != nil || born != r.RootBorn {
+		return errors.Join(err, dir.Close()) // made anew since: nothing of ours is in it
+	}
 	root, err := mounts.NewRoot(dir, hostMountinfo)
 	if err != nil {
 		return errors.Join(err, dir.Close())
@@ -160,6 +163,6 @@ func (w *work) record(done bool) (*record.Record, error) {
 		ID: w.container.ID, Bundle: w.container.Bundle,
 		Pid: p.Pid, StartTime: p.StartTime, BootID: boot,
 		Done: done, Devices: w.plan.Devices,
-		Root: w.container.RootPath, Targets: w.targets, Missing: w.missing, Actions: actions,
+		Root: w.container.RootPath, RootBorn: w.rootBorn, Targets: w.targets, Missing: w.missing, Actions: actions,
 	}, nil
 }

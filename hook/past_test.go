@@ -10,12 +10,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"oci-cdi-hook/hook/oci"
 	"oci-cdi-hook/hook/record"
 )
 
 // journal leaves what a hook leaves that was killed half way, for a container that is
 // gone: it ran before this boot.
 func (b *bed) journal(r record.Record) {
+	if dir, err := os.Open(r.Root); err == nil && r.RootBorn == "" {
+		defer dir.Close()
+		if r.RootBorn, err = oci.Born(dir); err != nil {
+			b.t.Fatal(err)
+		}
+	}
 	b.t.Helper()
 	dir, err := record.OpenDir(b.settings.StateDir)
 	if err != nil {
@@ -81,6 +88,20 @@ func TestSweepOfTheSameContainer(t *testing.T) {
 	b.wantInRootfs(othersThings)
 	if r := b.record("c1", b.bundle); r == nil || r.BootID == "another boot" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A root that has been made anew at the same path has nothing of the old start in it.
+func TestSweepSparesANewRoot(t *testing.T) {
+	b := newBed(t)
+	b.spec(map[string]string{"a": `{deviceNodes: [{path: /dev/p, type: p}]}`})
+	missing := b.leave()
+	b.start()
+	b.journal(record.Record{ID: "old", Bundle: "/gone", Root: b.rootfs, RootBorn: "1.000000001", Missing: missing})
+	b.mustDirect("a")
+	b.wantInRootfs("empty file filled made node othernode")
+	if r := b.record("old", "/gone"); r != nil {
+		t.Error("the record stays")
 	}
 }
 

@@ -82,8 +82,11 @@ func asksNothing(input []byte) bool {
 func (s *Settings) vetNative(n *device.Native) error {
 	var sources []policy.Source
 	for _, m := range n.Mounts {
-		if isBind(m.Options) {
+		switch {
+		case isBind(m.Options):
 			sources = append(sources, policy.Source{Device: m.Device, Path: m.Source})
+		case len(s.Policy.Sources) > 0 && !slices.Contains(sourceless, m.Type):
+			return &SourcedError{Type: m.Type, Target: m.Destination, Origin: m.Origin}
 		}
 	}
 	if err := s.Policy.CheckSources(sources, filepath.EvalSymlinks); err != nil {
@@ -101,6 +104,24 @@ func (s *Settings) vetNative(n *device.Native) error {
 	}
 	return nil
 }
+
+// sourceless are the filesystems that show nothing of the host's trees.
+var sourceless = []string{"tmpfs", "proc", "sysfs", "mqueue", "devpts", "cgroup", "cgroup2", "efivarfs"}
+
+// SourcedError says that a device mounts a filesystem that brings data of the host by
+// another way than a bind, on a host that says which trees may be had.
+type SourcedError struct {
+	Type, Target string
+	device.Origin
+}
+
+func (e *SourcedError) Error() string {
+	return fmt.Sprintf("device %s of spec %s: mount of a %s on %s: where [mounts] sources is set, only binds bring data of the host",
+		e.Device, e.SpecPath, e.Type, e.Target)
+}
+
+// ExitCode is that of a refused request.
+func (e *SourcedError) ExitCode() int { return device.ExitRequest }
 
 func isBind(options []string) bool {
 	return slices.Contains(options, "bind") || slices.Contains(options, "rbind")

@@ -26,7 +26,9 @@ type work struct {
 	*direct
 	thread *nsthread.Thread
 	root   *mounts.Root
-	userNS *os.File
+	// rootBorn is the root's identity in time.
+	rootBorn string
+	userNS   *os.File
 	// hostTable is the mounts of the host's side, opened before the thread left it.
 	hostTable *os.File
 
@@ -149,6 +151,9 @@ func (w *work) openRoot(hostTable *os.File) error {
 	}
 	if pivoted {
 		return errors.Join(ErrStarted, dir.Close())
+	}
+	if w.rootBorn, err = oci.Born(dir); err != nil {
+		return errors.Join(err, dir.Close())
 	}
 	w.root, err = mounts.NewRoot(dir, func() ([]byte, error) { return io.ReadAll(hostTable) })
 	if err != nil {

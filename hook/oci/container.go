@@ -146,6 +146,22 @@ func (c *Container) OpenRoot() (root *os.File, pivoted bool, err error) {
 	return nil, false, fmt.Errorf("%s: %w", c.RootPath, ErrNoRoot)
 }
 
+// Born tells a directory from one that has its path, or its inode number, at another time:
+// by its time of birth (statx(2), STATX_BTIME), where the filesystem keeps one. Without,
+// it says nothing. An overlay gives that of the directory beneath, however often it is
+// mounted.
+func Born(dir *os.File) (string, error) {
+	var stx unix.Statx_t
+	err := unix.Statx(int(dir.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &stx)
+	if errors.Is(err, unix.ENOSYS) || err == nil && stx.Mask&unix.STATX_BTIME == 0 {
+		return "", nil
+	}
+	if err != nil {
+		return "", &os.PathError{Op: "statx", Path: dir.Name(), Err: err}
+	}
+	return fmt.Sprintf("%d.%09d", stx.Btime.Sec, stx.Btime.Nsec), nil
+}
+
 // HostIDs translates an owner inside the container for the caller's user namespace.
 func (c *Container) HostIDs(uid, gid uint32) (hostUID, hostGID uint32, err error) {
 	if !c.UserNamespace {

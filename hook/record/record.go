@@ -41,6 +41,8 @@ type Record struct {
 
 	// Root is the container's root file system in the runtime's mount namespace.
 	Root string `json:"root"`
+	// RootBorn tells it from another directory that gets its path later.
+	RootBorn string `json:"rootBorn,omitempty"`
 	// Targets are the paths in the root that are mounted on or hold nodes; Missing those
 	// that were not there before.
 	Targets []string  `json:"targets,omitempty"`

@@ -28,7 +28,7 @@ func Load(file string, c *trust.Checker) (*Settings, error) {
 	if mayMiss {
 		file = DefaultFile
 	}
-	for _, name := range []string{file, filepath.Join(filepath.Dir(file), folder)} {
+	for _, name := range []string{filepath.Dir(file), file, filepath.Join(filepath.Dir(file), folder)} {
 		if err := notDangling(name); err != nil {
 			return nil, err
 		}

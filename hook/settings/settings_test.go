@@ -205,6 +205,20 @@ func TestDanglingLinks(t *testing.T) {
 	}
 }
 
+func TestDanglingFolder(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "oci-cdi-hook")
+	if err := os.Symlink(filepath.Join(dir, "nowhere"), folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := notDangling(folder); err == nil {
+		t.Error("a dangling folder was taken for none")
+	}
+	if err := notDangling(filepath.Join(dir, "none")); err != nil {
+		t.Errorf("nothing at all: %v", err)
+	}
+}
+
 func TestFilesMustBeRootsAlone(t *testing.T) {
 	spoil := map[string]func(dir string) error{
 		"file":              func(dir string) error { return os.Chmod(dir+"/config.toml", 0o664) },

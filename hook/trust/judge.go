@@ -35,6 +35,9 @@ type flaw Error
 func (f *flaw) of(name string) error {
 	e := Error(*f)
 	e.Path = name
+	if e.Component != name && !strings.HasPrefix(name, strings.TrimSuffix(e.Component, "/")+"/") {
+		e.Fix = "let no link on the way to " + shown(name) + " lead there"
+	}
 	return &e
 }
 

@@ -99,7 +99,11 @@ func TestOwnedByAPlainUser(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := check(t, x.dir+"/"+tt.name)
 			wantUntrusted(t, err, x.path(tt.blamed), "owned by uid 1234, not by root (mode 0")
-			wantUntrusted(t, err, x.path(tt.blamed), "chown -h root "+x.path(tt.blamed))
+			mend := "chown -h root " + x.path(tt.blamed)
+			if strings.Contains(tt.name, "into-home") {
+				mend = "let no link on the way" // the home is right as it is
+			}
+			wantUntrusted(t, err, x.path(tt.blamed), mend)
 		})
 	}
 	if err := check(t, x.path("cdi/ours.yaml")); err != nil {
