@@ -17,6 +17,7 @@ static /bin/busybox:busybox-static
 gcc:gcc
 /usr/include/stdlib.h:libc6-dev
 nsenter:util-linux
+debootstrap:debootstrap
 /etc/ssl/certs/ca-certificates.crt:ca-certificates
 '
 lint_deps='
