@@ -227,10 +227,10 @@ func (d *Dir) read(name string) (*Record, error) {
 	}
 	r := new(Record)
 	if err := json.Unmarshal(raw, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		return nil, fmt.Errorf("%s: not a record: %w; remove it to go on without", f.Name(), err)
 	}
 	if r.Version > Version {
-		return nil, fmt.Errorf("%s: version %d is newer than this program's %d", f.Name(), r.Version, Version)
+		return nil, fmt.Errorf("%s: version %d is newer than this program's %d; remove it to go on without", f.Name(), r.Version, Version)
 	}
 	return r, nil
 }
