@@ -59,7 +59,6 @@ func Filter(s Settings, stdin io.Reader) ([]byte, *Outcome, error) {
 // configuration says, which is not read then.
 func asksNothing(input []byte) bool {
 	var c struct {
-		Root        json.RawMessage   `json:"root"`
 		Annotations map[string]string `json:"annotations"`
 		Linux       struct {
 			Devices []struct {
@@ -67,7 +66,9 @@ func asksNothing(input []byte) bool {
 			} `json:"devices"`
 		} `json:"linux"`
 	}
-	if err := json.Unmarshal(input, &c); err != nil || len(c.Root) == 0 || settings.Needed(c.Annotations) {
+	text := bytes.TrimSpace(input)
+	isObject := bytes.HasPrefix(text, []byte("{")) && len(bytes.Trim(text, " \t\r\n{}")) > 0
+	if err := json.Unmarshal(input, &c); err != nil || !isObject || settings.Needed(c.Annotations) {
 		return false
 	}
 	return !slices.ContainsFunc(c.Linux.Devices, func(d struct {

@@ -64,7 +64,8 @@ func TestPrecreateWithABrokenConfiguration(t *testing.T) {
 	}
 	const root = `{"root":{"path":"x"},"annotations":{"k":"v"}}`
 	for config, want := range map[string]int{
-		root: 0,
+		root:             0,
+		`{"process":{}}`: 0,
 		strings.Replace(root, `"k":"v"`, `"cdi.k8s.io/x":"v.example/dev=a"`, 1):                      1,
 		strings.Replace(root, `{"k":"v"}`, `{},"linux":{"devices":[{"path":"v.example/dev=a"}]}`, 1): 1,
 	} {

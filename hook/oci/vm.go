@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// runtimeHandlerKey is where CRI-O says which of its runtimes runs a container.
-const runtimeHandlerKey = "io.kubernetes.cri-o.RuntimeHandler"
+// runtimeHandlerKeys are where engines say which of their runtimes runs a container.
+var runtimeHandlerKeys = []string{"io.kubernetes.cri-o.RuntimeHandler", "io.containerd.cri.runtime-handler"}
 
 // monitors are the programs behind the pid of a container that runs in a virtual machine:
 // the runtime's own, or the machine's.
@@ -17,8 +17,10 @@ var monitors = []string{"kata-runtime", "containerd-shim-kata-v2", "cloud-hyperv
 // that is known. Such a runtime (Kata) reads the annotations itself and hands the devices
 // to the machine; the namespaces behind the pid are not the container's.
 func VirtualMachine(s *State) (sign string, found bool) {
-	if handler := s.Annotations[runtimeHandlerKey]; strings.HasPrefix(handler, "kata") {
-		return "runtime handler " + handler, true
+	for _, key := range runtimeHandlerKeys {
+		if handler := s.Annotations[key]; strings.HasPrefix(handler, "kata") {
+			return "runtime handler " + handler, true
+		}
 	}
 	if s.Pid <= 1 {
 		return "", false
@@ -28,6 +30,9 @@ func VirtualMachine(s *State) (sign string, found bool) {
 		return "", false
 	}
 	defer p.Close()
+	if p.monitorsFromOutside() {
+		return "a process of the host's mount namespace with a network of its own", true
+	}
 	program, err := p.readlink("exe")
 	if err != nil {
 		return "", false
@@ -37,4 +42,15 @@ func VirtualMachine(s *State) (sign string, found bool) {
 		return "process " + name, true
 	}
 	return "", false
+}
+
+// monitorsFromOutside tells of a process that has the container's network and the host's
+// files, as that of a virtual machine has: there is no container file system behind it.
+func (p *Process) monitorsFromOutside() bool {
+	files, err := p.SharesNamespace("mnt")
+	if err != nil || !files {
+		return false
+	}
+	network, err := p.SharesNamespace("net")
+	return err == nil && !network
 }
