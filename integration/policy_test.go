@@ -148,7 +148,7 @@ func TestTrust(t *testing.T) {
 	} {
 		warned, strict := r, r
 		warned.name, warned.config = r.name+", warn", "trusted-specs = \"warn\"\n"
-		strict.warns, strict.refused, strict.code = "", []string{"not trusted", r.warns, "v.example/dev=a", "to mend it: ch"}, 1
+		strict.warns, strict.refused, strict.code = "", []string{"not trusted", r.warns, "v.example/dev=a", "to mend it: "}, 1
 		rows = append(rows, warned, strict)
 	}
 	rule(t, append(rows,
