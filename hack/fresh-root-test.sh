@@ -29,16 +29,16 @@ inside() {
 	devices dev
 	mount -t tmpfs -o mode=0755 tmpfs run
 	mount -t tmpfs -o mode=1777 tmpfs tmp
-	mkdir -p usr/local/go
-	mount --bind "$(go env GOROOT)" usr/local/go
-	mount -o remount,bind,ro usr/local/go
+	mkdir -p goroot # not below /usr, which the tests cover with an overlay
+	mount --bind "$(go env GOROOT)" goroot
+	mount -o remount,bind,ro goroot
 	local go_env
 	mapfile -t go_env < <(go env GOPROXY GOSUMDB GONOSUMDB GOPRIVATE GOTOOLCHAIN | paste -d= <(printf '%s\n' GOPROXY GOSUMDB GONOSUMDB GOPRIVATE GOTOOLCHAIN) -)
 	pivot_root . .old
 	cd /
 	umount -l .old
 	rmdir .old
-	exec env -i --chdir=/src HOME=/root TERM=dumb PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+	exec env -i --chdir=/src HOME=/root TERM=dumb PATH=/goroot/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 		SSL_CERT_FILE=/usr/local/share/host-ca.crt "${go_env[@]}" make "$target" </dev/null
 }
 
