@@ -66,13 +66,14 @@ func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Out
 		r.Started = true
 		return out, errors.Join(runRecorded(ctx, r, stage, state.JSON()), entry.Write(r))
 	}
-	err = runRecorded(ctx, r, stage, state.JSON())
-	if err != nil {
-		out.Warnings = append(out.Warnings, err.Error())
-	}
-	// A restart may have come first: then the record is of the new process.
+	// A restart may have come first: then the record is of the new process, whose devices
+	// are in use, and the old one's hooks have been run when it was written.
 	if !isGone(r) {
+		out.Already = true
 		return out, nil
+	}
+	if err := runRecorded(ctx, r, stage, state.JSON()); err != nil {
+		out.Warnings = append(out.Warnings, err.Error())
 	}
 	// Where the start was cut short, its leftovers go before the journal that names them.
 	if err := sweep(entry, r); err != nil {
