@@ -59,28 +59,37 @@ func Later(ctx context.Context, s Settings, stage string, stdin io.Reader) (*Out
 		out.Warnings = append(out.Warnings, err.Error())
 	}
 	if stage == plan.StagePoststart {
-		// An entry that is there twice, or in two directories, counts once.
-		if r.Started {
-			return out, nil
-		}
-		r.Started = true
-		return out, errors.Join(runRecorded(ctx, r, stage, state.JSON()), entry.Write(r))
+		return out, poststart(ctx, entry, r, state)
 	}
+	return out, poststop(ctx, entry, r, state, out)
+}
+
+// poststart runs the hooks once: an entry may be there twice, or in two directories.
+func poststart(ctx context.Context, entry *record.Entry, r *record.Record, state *oci.State) error {
+	if r.Started {
+		return nil
+	}
+	r.Started = true
+	return errors.Join(runRecorded(ctx, r, plan.StagePoststart, state.JSON()), entry.Write(r))
+}
+
+// poststop runs the hooks, takes away what a start that was cut short left, and then the
+// journal that names it.
+func poststop(ctx context.Context, entry *record.Entry, r *record.Record, state *oci.State, out *Outcome) error {
 	// A restart may have come first: then the record is of the new process, whose devices
 	// are in use, and the old one's hooks have been run when it was written.
 	if !isGone(r) {
 		out.Already = true
-		return out, nil
+		return nil
 	}
-	if err := runRecorded(ctx, r, stage, state.JSON()); err != nil {
+	if err := runRecorded(ctx, r, plan.StagePoststop, state.JSON()); err != nil {
 		out.Warnings = append(out.Warnings, err.Error())
 	}
-	// Where the start was cut short, its leftovers go before the journal that names them.
 	if err := sweep(entry, r); err != nil {
 		out.Warnings = append(out.Warnings, err.Error())
-		return out, nil
+		return nil
 	}
-	return out, entry.Remove()
+	return entry.Remove()
 }
 
 // runRecorded runs the hooks of a stage that a record holds, each of them whatever the

@@ -8,15 +8,12 @@
 package record
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -122,92 +119,12 @@ const (
 	tempEnding   = ".tmp"
 )
 
-// Entry is a container's place in the directory, held under a lock.
-type Entry struct {
-	dir  *Dir
-	name string
-	lock *os.File
-}
-
-// ErrLocked says that another process works on the container now.
-var ErrLocked = errors.New("locked by another process")
-
-// Lock waits for the lock of a container, as long as ctx lets it.
-func (d *Dir) Lock(ctx context.Context, id, bundle string) (*Entry, error) {
-	name := nameFor(id, bundle)
-	e, err := d.lockName(name, unix.LOCK_EX|unix.LOCK_NB)
-	if !errors.Is(err, ErrLocked) {
-		return e, err
-	}
-	type result struct {
-		e   *Entry
-		err error
-	}
-	got := make(chan result, 1)
-	go func() {
-		e, err := d.lockName(name, unix.LOCK_EX)
-		got <- result{e, err}
-	}()
-	select {
-	case r := <-got:
-		return r.e, r.err
-	case <-ctx.Done():
-		// The wait itself cannot be ended; it ends with this process.
-		return nil, fmt.Errorf("%s: %w: %w", name, ErrLocked, context.Cause(ctx))
-	}
-}
-
-// lockName takes a lock file. Whoever holds it may remove the file, so the one that was
-// locked must still be the one that is there.
-func (d *Dir) lockName(name string, how int) (*Entry, error) {
-	for {
-		f, err := d.open(name+lockEnding, unix.O_RDWR|unix.O_CREAT)
-		if err != nil {
-			return nil, err
-		}
-		err = flock(f, how)
-		if err == nil && d.isNow(f, name+lockEnding) {
-			return &Entry{dir: d, name: name, lock: f}, nil
-		}
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s: %w", name, ErrLocked)
-		}
-		if err != nil {
-			return nil, &os.PathError{Op: "flock", Path: name + lockEnding, Err: err}
-		}
-	}
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
-func (d *Dir) isNow(f *os.File, name string) bool {
-	var held, now unix.Stat_t
-	return unix.Fstat(int(f.Fd()), &held) == nil &&
-		unix.Fstatat(int(d.f.Fd()), name, &now, unix.AT_SYMLINK_NOFOLLOW) == nil &&
-		held.Ino == now.Ino
-}
-
 func (d *Dir) open(name string, flags int) (*os.File, error) {
 	fd, err := unix.Openat(int(d.f.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: d.f.Name() + "/" + name, Err: err}
 	}
 	return os.NewFile(uintptr(fd), d.f.Name()+"/"+name), nil
-}
-
-// Unlock gives the lock back. Without a record the lock file goes too.
-func (e *Entry) Unlock() error {
-	if _, err := e.Read(); errors.Is(err, os.ErrNotExist) {
-		_ = unix.Unlinkat(int(e.dir.f.Fd()), e.name+lockEnding, 0)
-	}
-	return e.lock.Close()
 }
 
 // Read reads the record; os.ErrNotExist where there is none.
@@ -271,97 +188,4 @@ func (e *Entry) Remove() error {
 		return &os.PathError{Op: "unlink", Path: e.dir.f.Name() + "/" + e.name + recordEnding, Err: err}
 	}
 	return nil
-}
-
-// names lists the containers that have files here, in order.
-func (d *Dir) names() ([]string, error) {
-	f, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	entries, err := f.ReadDir(-1)
-	if err != nil {
-		return nil, err
-	}
-	seen := map[string]bool{}
-	var names []string
-	for _, entry := range entries {
-		name := entry.Name()
-		for _, ending := range []string{recordEnding, lockEnding, tempEnding} {
-			if base, ok := strings.CutSuffix(name, ending); ok && !seen[base] {
-				seen[base] = true
-				names = append(names, base)
-			}
-		}
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// Others calls f with each readable record but the entry's own.
-func (e *Entry) Others(f func(*Record)) error {
-	names, err := e.dir.names()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if name == e.name {
-			continue
-		}
-		if r, err := e.dir.read(name); err == nil {
-			f(r)
-		}
-	}
-	return nil
-}
-
-// sweepAtOnce bounds the records that one start looks at. A start adds one at most, so
-// what is left over is found soon, and a host with thousands pays for these few.
-const sweepAtOnce = 16
-
-// Sweep looks at some of the other containers' records and removes those for which gone
-// says so. Before that, and under the record's lock, it calls before, whose error keeps
-// the record; gone is also called without the lock. What somebody works on now, or cannot
-// be read, is left alone.
-func (e *Entry) Sweep(gone func(*Record) bool, before func(*Record) error) error {
-	names, err := e.dir.names()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	first := 0
-	if len(names) > sweepAtOnce {
-		first = os.Getpid() % len(names)
-	}
-	for i := range min(len(names), sweepAtOnce) {
-		if name := names[(first+i)%len(names)]; name != e.name {
-			errs = append(errs, e.dir.sweepOne(name, gone, before))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (d *Dir) sweepOne(name string, gone func(*Record) bool, before func(*Record) error) error {
-	// Most records are of containers that live: look before taking the lock.
-	if r, err := d.read(name); err == nil && !gone(r) {
-		return nil
-	}
-	e, err := d.lockName(name, unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, ErrLocked) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r, err := e.Read()
-	if err == nil && gone(r) {
-		if err = before(r); err == nil {
-			err = e.Remove()
-		}
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		err = e.Remove()
-	}
-	return errors.Join(err, e.Unlock())
 }
