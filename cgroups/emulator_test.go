@@ -257,7 +257,7 @@ func FuzzJudge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, kind byte, major, minor int64, access string) {
 		r := Rule{kind, major, minor, access}
 		if r.Validate() != nil {
-			t.Skip()
+			return // Allow refuses it before any program is looked at
 		}
 		code := decode(raw)
 		judge(code, r)

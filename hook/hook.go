@@ -137,7 +137,7 @@ func (s Settings) deadline(ctx context.Context) (context.Context, context.Cancel
 // planFor resolves names and plans them for a container.
 func planFor(s Settings, c *oci.Container, names []string) (*plan.Plan, error) {
 	return PlanNames(s, names, PlanContainer{
-		Config: c.Config, UserNamespace: c.UserNamespace, CanEnterUserNamespace: haveNsenter(),
+		Config: c.Config, UserNamespace: c.UserNamespace, CanEnterUserNamespace: c.UserNamespace && haveNsenter(),
 	})
 }
 

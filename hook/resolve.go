@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"os"
 	"path"
 	"slices"
 
@@ -9,6 +8,7 @@ import (
 
 	"oci-cdi-hook/hook/device"
 	"oci-cdi-hook/hook/plan"
+	"oci-cdi-hook/hook/vendor"
 )
 
 // PlanContainer is what a plan depends on besides the request.
@@ -112,11 +112,4 @@ func libraryContainer(config *oci.Spec) device.Container {
 // nsenterPaths are where util-linux installs nsenter; PATH is not asked.
 var nsenterPaths = []string{"/usr/bin/nsenter", "/bin/nsenter"}
 
-func haveNsenter() bool {
-	for _, name := range nsenterPaths {
-		if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
-			return true
-		}
-	}
-	return false
-}
+func haveNsenter() bool { return vendor.FindNsenter(nsenterPaths) != "" }

@@ -1,7 +1,6 @@
 package mounts
 
 import (
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -154,7 +153,7 @@ func recursiveOf(word string) (attr uint64, clear, ok bool) {
 }
 
 // ParseOptions gives words their meaning. Words that are none of the kernel's are kept
-// for the filesystem; a bind ignores them (see [Options.Ignored]).
+// for the filesystem; a bind ignores them.
 func ParseOptions(words []string) Options {
 	var o Options
 	for _, w := range words {
@@ -208,14 +207,6 @@ func (o *Options) addRecursive(attr uint64, clear bool) {
 	if attr&unix.MOUNT_ATTR__ATIME == attr {
 		a.Attr_clr |= unix.MOUNT_ATTR__ATIME
 	}
-}
-
-// Ignored lists the words that mean nothing on a bind.
-func (o Options) Ignored() []string {
-	if !o.Bind {
-		return nil
-	}
-	return slices.Clone(o.data)
 }
 
 // namesFlags tells whether any flag word is there, so that the flags of the source do

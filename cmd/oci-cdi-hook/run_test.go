@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,6 +162,23 @@ func TestStagesLog(t *testing.T) {
 }
 
 // A configuration that is wrong is an error only where a container may ask for something.
+func TestFlagsWinOverTheConfiguration(t *testing.T) {
+	of := func(name string) string {
+		return specs(t, map[string]string{"v.yaml": "cdiVersion: 0.6.0\nkind: v.example/dev\ndevices:\n- name: " + name + "\n  containerEdits: {env: [A=1]}\n"})
+	}
+	file := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "spec-dirs = [%q]\n", of("configured")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := runWith(t, "", "list", "--config-file", file); r.code != 0 || !strings.Contains(r.out, "=configured") {
+		t.Errorf("%+v", r)
+	}
+	r := runWith(t, "", "list", "--config-file", file, "--spec-dir", of("flagged"))
+	if r.code != 0 || !strings.Contains(r.out, "=flagged") || strings.Contains(r.out, "=configured") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestConfigurationIsReadWhenNeeded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.toml")
 	if err := os.WriteFile(file, []byte("nonsense = [\n"), 0o644); err != nil {

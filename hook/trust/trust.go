@@ -55,24 +55,6 @@ func (c *Checker) Check(name string) error {
 	return found.close()
 }
 
-// CheckFile is Check for a file that has been opened already, through name: the path must
-// lead to this very file.
-func (c *Checker) CheckFile(f *os.File, name string) error {
-	found, err := c.walk(name)
-	if err != nil {
-		return err
-	}
-	defer found.close()
-	var opened, now unix.Stat_t
-	if err := errors.Join(fstat(int(f.Fd()), &opened), fstat(found.fd, &now)); err != nil {
-		return &os.PathError{Op: "fstat", Path: name, Err: err}
-	}
-	if opened.Dev != now.Dev || opened.Ino != now.Ino {
-		return &os.PathError{Op: "check", Path: name, Err: errors.New("leads to another file now")}
-	}
-	return nil
-}
-
 // Open is Check, then opens for reading what was checked.
 func (c *Checker) Open(name string) (*os.File, error) {
 	found, err := c.walk(name)

@@ -181,28 +181,6 @@ func TestNoPath(t *testing.T) {
 	}
 }
 
-func TestCheckFile(t *testing.T) {
-	x := newTree(t)
-	x.file("file", 0o644)
-	x.file("other", 0o644)
-	x.link("link", "file")
-	f, err := os.Open(x.path("link"))
-	x.ok(err)
-	defer f.Close()
-	c := &Checker{}
-	defer c.Close()
-	for _, name := range []string{"file", "link"} {
-		if err := c.CheckFile(f, x.path(name)); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := c.CheckFile(f, x.path("other")); err == nil || !strings.Contains(err.Error(), "leads to another file now") {
-		t.Errorf("another file: %v", err)
-	}
-	x.ok(os.Chmod(x.path("file"), 0o666))
-	wantUntrusted(t, c.CheckFile(f, x.path("file")), x.path("file"), "writable by everybody")
-}
-
 func TestOpen(t *testing.T) {
 	x := newTree(t)
 	x.file("dir/file", 0o644)

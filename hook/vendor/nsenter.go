@@ -32,16 +32,20 @@ type namespace struct {
 	file   *os.File
 }
 
+// FindNsenter gives the first of the paths that nsenter is at, or nothing.
+func FindNsenter(paths []string) string {
+	for _, name := range paths {
+		if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
+			return name
+		}
+	}
+	return ""
+}
+
 // NewNsenter looks for nsenter at the paths. namespaces are those of the container by
 // nsenter's option names: user, mount, pid, net, ipc, uts, cgroup.
 func NewNsenter(paths []string, namespaces map[string]*os.File) (*Nsenter, error) {
-	n := &Nsenter{}
-	for _, name := range paths {
-		if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
-			n.program = name
-			break
-		}
-	}
+	n := &Nsenter{program: FindNsenter(paths)}
 	if n.program == "" {
 		return nil, ErrNoNsenter
 	}
