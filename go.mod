@@ -4,7 +4,9 @@ go 1.26.0
 
 require (
 	github.com/cilium/ebpf v0.22.0
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/cyphar/filepath-securejoin v0.7.0
+	github.com/godbus/dbus/v5 v5.2.4
 	github.com/moby/sys/devices v0.1.0
 	github.com/moby/sys/mountinfo v0.7.3
 	github.com/moby/sys/userns v0.1.0

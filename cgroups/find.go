@@ -19,30 +19,49 @@ var ErrNoHierarchy = errors.New("no cgroup hierarchy that controls devices is mo
 // Find turns a process's /proc/PID/cgroup into the directory of the cgroup that decides
 // on its devices. The mountinfo is that of whoever will open the directory, and both are
 // to be read from the same cgroup namespace, for the paths in them are relative to it.
-//
-// Version 2 is told by what is mounted at /sys/fs/cgroup, never by procCgroup, which
-// lists all that exists on a hybrid host; there the devices hierarchy decides.
 func Find(procCgroup []byte, mounts io.Reader) (dir string, v Version, err error) {
-	all, err := mountinfo.GetMountsFromReader(mounts, nil)
-	if err != nil {
-		return "", 0, fmt.Errorf("mountinfo: %w", err)
-	}
-	v = V1
-	table := mountTable(all)
-	if top := table.at(mountPoint); top != nil && top.FSType == "cgroup2" {
-		v = V2
-	}
-	unsafePath, err := pathOf(procCgroup, v)
+	h, err := FindHierarchies(mounts)
 	if err != nil {
 		return "", 0, err
 	}
-	dir, err = table.place(v, unsafePath)
-	return dir, v, err
+	return h.Find(procCgroup)
 }
 
-// pathOf takes the path from the line of the devices controller (v1) or of no
+// Hierarchies is what a mountinfo says of cgroups, for finding those of many processes.
+type Hierarchies struct {
+	table   mountTable
+	version Version
+}
+
+// FindHierarchies reads a mountinfo.
+//
+// Version 2 is told by what is mounted at /sys/fs/cgroup, never by /proc/PID/cgroup, which
+// lists all that exists on a hybrid host; there the devices hierarchy decides.
+func FindHierarchies(mounts io.Reader) (*Hierarchies, error) {
+	all, err := mountinfo.GetMountsFromReader(mounts, nil)
+	if err != nil {
+		return nil, fmt.Errorf("mountinfo: %w", err)
+	}
+	h := &Hierarchies{table: all, version: V1}
+	if top := h.table.at(mountPoint); top != nil && top.FSType == "cgroup2" {
+		h.version = V2
+	}
+	return h, nil
+}
+
+// Find is [Find] with the mountinfo that was read.
+func (h *Hierarchies) Find(procCgroup []byte) (dir string, v Version, err error) {
+	unsafePath, err := PathOf(procCgroup, h.version)
+	if err != nil {
+		return "", 0, err
+	}
+	dir, err = h.table.place(h.version, unsafePath)
+	return dir, h.version, err
+}
+
+// PathOf takes the path of the cgroup that Find finds, as /proc/PID/cgroup has it: from the line of the devices controller (v1) or of no
 // controller (v2).
-func pathOf(procCgroup []byte, v Version) (unsafePath string, err error) {
+func PathOf(procCgroup []byte, v Version) (unsafePath string, err error) {
 	for line := range strings.Lines(string(procCgroup)) {
 		id, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, p, ok := strings.Cut(rest, ":")

@@ -1,5 +1,7 @@
 package cgroups
 
+import "slices"
+
 // Types of struct bpf_cgroup_dev_ctx: access_type is access<<16 | type, then come major
 // and minor, all u32.
 const (
@@ -71,7 +73,51 @@ func returns(verdict int32) []insn {
 	}
 }
 
+// mark begins what we put in front of a program, so that it is known again: runc's own
+// programs begin as our preludes do. It has no effect.
+func mark() insn { return insn{op: classALU | opMov, regs: makeRegs(r0, 0), imm: 0x0c1cd1} }
+
 // inFront is a program that allows what the rules name, and all that the old one allows.
 func inFront(rules []Rule, old []insn) []insn {
-	return append(prelude(rules), old...)
+	return append(append([]insn{mark()}, prelude(rules)...), old...)
+}
+
+// behind takes off all that was put in front: the rules of it, and the program behind.
+func behind(code []insn) (rules []Rule, rest []insn) {
+	start := append([]insn{mark()}, prelude(nil)...)
+	for len(code) >= len(start) && slices.Equal(code[:len(start)], start) {
+		code = code[len(start):]
+		for {
+			r, ok := ruleOf(code)
+			if !ok {
+				break
+			}
+			rules = append(rules, r)
+			code = code[len(verdictBlock(r, 1)):]
+		}
+	}
+	return rules, code
+}
+
+// ruleOf reads the rule of a block that begins code.
+func ruleOf(code []insn) (Rule, bool) {
+	if len(code) == 0 || code[0].op != classJMP|jumpNE || code[0].off < 0 || int(code[0].off) >= len(code) {
+		return Rule{}, false
+	}
+	r := Rule{Type: 'c', Major: Any, Minor: Any, Access: "rwm"}
+	if code[0].imm == deviceBlock {
+		r.Type = 'b'
+	}
+	for _, i := range code[1 : 1+code[0].off] {
+		switch {
+		case i.op == classALU|opAnd:
+			r.Access = (accessAll &^ access(i.imm)).String()
+		case i.op == classJMP|jumpNE && i.dst() == r4:
+			r.Major = int64(i.imm)
+		case i.op == classJMP|jumpNE && i.dst() == r5:
+			r.Minor = int64(i.imm)
+		}
+	}
+	block := verdictBlock(r, 1)
+	return r, len(code) >= len(block) && slices.Equal(code[:len(block)], block)
 }

@@ -58,7 +58,7 @@ func TestInFrontKeepsTheRest(t *testing.T) {
 	old := assembled(t, runcDefault())
 	rules := []Rule{{'c', 10, 229, "rwm"}}
 	code := inFront(rules, old)
-	front := len(prelude(rules))
+	front := 1 + len(prelude(rules))
 	if !bytes.Equal(encode(code[front:]), encode(old)) {
 		t.Error("what stands behind the prelude changed")
 	}

@@ -20,14 +20,11 @@ func (c *Cgroup) allowV2(rules []Rule, opts Options) (Undo, error) {
 		return noUndo, err
 	}
 	done := &swaps{kernel: c.kernel, dir: dir}
-	for range maxPasses {
-		err = c.pass(rules, opts, done)
-		if !errors.Is(err, errChanged) {
-			break
-		}
-	}
+	err = c.swapAll(done, func(alone bool) successor {
+		return builder{kernel: c.kernel, rules: rules, opts: opts, alone: alone}.replacement
+	})
 	if err != nil {
-		return noUndo, errors.Join(fmt.Errorf("cgroup %s: %w", c.Path(), err), done.undo())
+		return noUndo, errors.Join(err, done.undo())
 	}
 	if len(done.list) == 0 {
 		return noUndo, dir.Close()
@@ -35,14 +32,32 @@ func (c *Cgroup) allowV2(rules []Rule, opts Options) (Undo, error) {
 	return once(done.undo), nil
 }
 
+// successor loads what takes the place of a program; nil where it is right as it is.
+type successor func(old *os.File) (*os.File, error)
+
+// swapAll puts successors in the place of all programs that need one. How they are made
+// may depend on whether the cgroup has one program alone.
+func (c *Cgroup) swapAll(done *swaps, of func(alone bool) successor) (err error) {
+	for range maxPasses {
+		err = c.pass(of, done)
+		if !errors.Is(err, errChanged) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cgroup %s: %w", c.Path(), err)
+	}
+	return nil
+}
+
 // pass makes ready all that is to be put in place of what is attached now, and then does
 // it; errChanged asks for another pass, which finds done what this one did.
-func (c *Cgroup) pass(rules []Rule, opts Options, done *swaps) error {
+func (c *Cgroup) pass(of func(alone bool) successor, done *swaps) error {
 	now, err := c.kernel.query(c.dir, 0)
 	if err != nil {
 		return err
 	}
-	planned, err := c.plan(now, rules, opts)
+	planned, err := c.plan(now, of(len(now.ids) == 1))
 	if err != nil {
 		return err
 	}
@@ -55,15 +70,14 @@ func (c *Cgroup) pass(rules []Rule, opts Options, done *swaps) error {
 	return nil
 }
 
-// plan loads what takes the place of each program that does not allow the rules already.
-func (c *Cgroup) plan(now attached, rules []Rule, opts Options) (planned []swap, err error) {
+// plan loads what takes the place of each program that needs a successor.
+func (c *Cgroup) plan(now attached, of successor) (planned []swap, err error) {
 	defer func() {
 		if err != nil {
 			closeSwaps(planned)
 			planned = nil
 		}
 	}()
-	b := builder{kernel: c.kernel, rules: rules, opts: opts, alone: len(now.ids) == 1}
 	for _, id := range now.ids {
 		old, err := c.kernel.program(id)
 		if errors.Is(err, unix.ENOENT) {
@@ -72,7 +86,7 @@ func (c *Cgroup) plan(now attached, rules []Rule, opts Options) (planned []swap,
 		if err != nil {
 			return planned, err
 		}
-		next, err := b.replacement(old)
+		next, err := of(old)
 		if err != nil || next == nil {
 			if err := errors.Join(err, old.Close()); err != nil {
 				return planned, fmt.Errorf("program %d: %w", id, err)

@@ -24,8 +24,11 @@ type Pending struct {
 	// they outlive the container, outermost first. They are empty directories, and at the
 	// end a directory, an empty file or a node.
 	Missing []string
-	// Done says that there is nothing to do: it is there already, with the same effect.
-	Done bool
+	// Elsewhere lists those on other mounts of the container, which end with it.
+	Elsewhere []string
+	// There says that it is there already, with the same effect, and Done that nothing is
+	// left to do about it either.
+	There, Done bool
 
 	do func() (Undo, error)
 }
@@ -70,18 +73,23 @@ func (r *Root) CheckBind(b Bind, nested bool) (*Pending, error) {
 		return p, checkLexically(b.UnsafeTarget)
 	}
 	var t target
-	if t, p.Missing, err = r.checkTarget(b.UnsafeTarget, dir); err != nil || t.at == nil {
+	if t, err = r.checkTarget(b.UnsafeTarget, dir); err != nil {
 		return p, err
+	}
+	if t.at == nil {
+		p.Missing, p.Elsewhere = r.missing(t.dir, t.base)
+		return p, nil
 	}
 	defer t.at.Close()
 	p.Done, err = r.isBound(b, t.at)
+	p.There = p.Done
 	return p, err
 }
 
 // isBound tells whether the target shows what b would put there: the root of a mount,
 // with the source's file and the flags that b asks for.
 func (r *Root) isBound(b Bind, target *os.File) (bool, error) {
-	if root, err := isMountRoot(target); err != nil || !root {
+	if root, err := r.isMountRoot(target); err != nil || !root {
 		return false, err
 	}
 	var source unix.Stat_t
@@ -102,7 +110,7 @@ const comparedFlags = unix.ST_RDONLY | unix.ST_NOSUID | unix.ST_NODEV | unix.ST_
 // kernel makes of flags and locks is not guessed. Without open_tree(2) the answer is no,
 // which stacks an equal mount.
 func (r *Root) sameFlags(b Bind, target *os.File) (bool, error) {
-	tree, err := cloneTree(b)
+	tree, err := r.cloneTree(b)
 	if errors.Is(err, unix.ENOSYS) {
 		return false, nil
 	}
@@ -120,8 +128,11 @@ func (r *Root) sameFlags(b Bind, target *os.File) (bool, error) {
 
 // bind puts the source, known to be a directory or not, over the target.
 func (r *Root) bind(b Bind, dir bool) (Undo, error) {
-	tree, err := cloneTree(b)
+	tree, err := r.cloneTree(b)
 	if errors.Is(err, unix.ENOSYS) {
+		if r.running != nil {
+			return noUndo, fmt.Errorf("mount %s on %s: %w", b.Source, b.UnsafeTarget, ErrRunningKernel)
+		}
 		return r.bindByMount(b)
 	}
 	if err != nil {
@@ -130,15 +141,25 @@ func (r *Root) bind(b Bind, dir bool) (Undo, error) {
 	return r.attach(b.UnsafeTarget, dir, tree)
 }
 
-// cloneTree makes a detached clone of the source, with flags and propagation as asked,
-// in the calling thread's mount namespace: there the locks of a less privileged
-// namespace stay on it (mount_namespaces(7), "Restrictions").
-func cloneTree(b Bind) (*os.File, error) {
-	tree, err := openTree(nil, b.Source, b.Options.Recursive)
+// cloneTree makes a detached clone of the source, with flags and propagation as asked. It
+// is made in the calling thread's mount namespace: there the locks of a less privileged
+// namespace stay on it (mount_namespaces(7), "Restrictions"). Where the container runs that
+// namespace does not show the source, and the clone is made outside and private.
+func (r *Root) cloneTree(b Bind) (tree *os.File, err error) {
+	err = r.atSources(func() error {
+		tree, err = openTree(nil, b.Source, b.Options.Recursive)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := b.Options.apply(tree, b); err != nil {
+	// A clone is in its source's peer group. Where that group reaches the host, what a
+	// container mounts inside would appear there, so it leaves the group first.
+	leave := uint64(unix.MS_SLAVE)
+	if r.running != nil {
+		leave = unix.MS_PRIVATE
+	}
+	if err := b.Options.apply(tree, b, leave); err != nil {
 		tree.Close()
 		return nil, err
 	}
@@ -146,11 +167,9 @@ func cloneTree(b Bind) (*os.File, error) {
 }
 
 // apply changes a detached tree. What has no mount_setattr(2) answers ENOSYS.
-func (o Options) apply(tree *os.File, b Bind) error {
-	// A clone is in its source's peer group. Where that group reaches the host, what a
-	// container mounts inside would appear there, so it leaves the group first.
-	if !o.leavesPeers() {
-		if err := mountSetattr(tree, true, unix.MountAttr{Propagation: unix.MS_SLAVE}); err != nil {
+func (o Options) apply(tree *os.File, b Bind, leave uint64) error {
+	if leave == unix.MS_PRIVATE || !o.leavesPeers() {
+		if err := mountSetattr(tree, true, unix.MountAttr{Propagation: leave}); err != nil {
 			return err
 		}
 	}

@@ -73,19 +73,19 @@ func (r *Root) mounted(dir bool) {
 	}
 }
 
-// lasting names the missing parts and what comes after them, if they outlive the
-// container: if they are on the root's own mount.
-func (r *Root) lasting(d *directory, names ...string) []string {
-	if d.mount != r.mount {
-		return nil
-	}
+// missing names the missing parts and what comes after them: lasting are those that
+// outlive the container, which are on the root's own mount.
+func (r *Root) missing(d *directory, names ...string) (lasting, others []string) {
 	var all []string
 	name := d.name
 	for _, part := range append(d.missing[:len(d.missing):len(d.missing)], names...) {
 		name = path.Join(name, part)
 		all = append(all, name)
 	}
-	return all
+	if d.mount == r.mount {
+		return all, nil
+	}
+	return nil, all
 }
 
 // make creates the missing parts of a directory, 0755 whatever the umask is and owned by
@@ -109,7 +109,10 @@ func (r *Root) make(d *directory) (Undo, error) {
 }
 
 func (r *Root) makeDir(dir *os.File, name, whole string) (*os.File, Undo, error) {
-	err := retry(func() error { return unix.Mkdirat(int(dir.Fd()), name, 0o755) })
+	if err := r.checkOwner(dir, whole); err != nil {
+		return nil, noUndo, err
+	}
+	err := mkdirat(dir, name)
 	made := err == nil
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, noUndo, &os.PathError{Op: "mkdir", Path: whole, Err: err}
@@ -121,12 +124,9 @@ func (r *Root) makeDir(dir *os.File, name, whole string) (*os.File, Undo, error)
 		return nil, noUndo, err
 	}
 	if !made {
-		return f, noUndo, nil
+		return f, noUndo, sameMount(dir, f, whole)
 	}
 	undo, err := r.removal(dir, name, whole, f, unix.AT_REMOVEDIR)
-	if err == nil {
-		err = fchmod(f, 0o755)
-	}
 	if err != nil {
 		f.Close()
 		return nil, noUndo, err
@@ -134,9 +134,20 @@ func (r *Root) makeDir(dir *os.File, name, whole string) (*os.File, Undo, error)
 	return f, undo, nil
 }
 
+// mkdirat makes a directory 0755. The umask, which is the calling thread's own, is set
+// aside for it: a change of mode afterwards might meet another directory that somebody
+// has put in the new one's place.
+func mkdirat(dir *os.File, name string) error {
+	defer unix.Umask(unix.Umask(0))
+	return retry(func() error { return unix.Mkdirat(int(dir.Fd()), name, 0o755) })
+}
+
 // makeFile creates an empty file as a mount point. It is never opened for reading or
 // writing afterwards. An existing one serves as well, a link does not.
 func (r *Root) makeFile(dir *os.File, name, whole string) (*os.File, Undo, error) {
+	if err := r.checkOwner(dir, whole); err != nil {
+		return nil, noUndo, err
+	}
 	err := retry(func() error {
 		return unix.Mknodat(int(dir.Fd()), name, unix.S_IFREG|0o644, 0)
 	})

@@ -32,9 +32,11 @@ func (r *Root) CheckFilesystem(f Filesystem, nested bool) (*Pending, error) {
 	if nested {
 		return p, checkLexically(f.UnsafeTarget)
 	}
-	t, missing, err := r.checkTarget(f.UnsafeTarget, true)
+	t, err := r.checkTarget(f.UnsafeTarget, true)
 	closeAll(t.at)
-	p.Missing = missing
+	if err == nil && t.at == nil {
+		p.Missing, p.Elsewhere = r.missing(t.dir, t.base)
+	}
 	return p, err
 }
 

@@ -12,12 +12,15 @@ import (
 type Leftover struct {
 	UnsafePath string
 	Node       *Node // what it would be; nil for mount points and directories
+	// Elsewhere: on another mount of the container than the root's own.
+	Elsewhere bool
 }
 
-// RemoveLeftovers removes what an interrupted process left in a root whose container is
-// gone: empty directories, empty files and the very nodes that were planned, and those
-// only on the root's own mount. Paths come outermost first. Everything else at these
-// paths stays, and so does what r.Keep says.
+// RemoveLeftovers removes what was made in a root and is of no use any more: empty
+// directories, empty files and the very nodes that were planned, and those only on the
+// root's own mount, or where a leftover says so on another, but never on one of the host's.
+// Paths come outermost first. Everything else at these paths stays, and so does what
+// r.Keep says.
 func (r *Root) RemoveLeftovers(all []Leftover) error {
 	var errs []error
 	for i := len(all) - 1; i >= 0; i-- {
@@ -40,8 +43,14 @@ func (r *Root) removeLeftover(l Leftover) error {
 		return err
 	}
 	defer parent.Close()
-	if id, err := mountIDOf(parent); err != nil || id != r.mount {
+	id, err := mountIDOf(parent)
+	if err != nil || (id != r.mount) != l.Elsewhere {
 		return err
+	}
+	if l.Elsewhere {
+		if hosts, err := r.isHosts(id); err != nil || hosts {
+			return err
+		}
 	}
 	var st unix.Stat_t
 	err = unix.Fstatat(int(parent.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)

@@ -46,7 +46,9 @@ func mountIDFromFdinfo(f *os.File) (mountID, error) {
 
 // isMountRoot tells whether f is the root of a mount: STATX_ATTR_MOUNT_ROOT (kernel
 // 5.8), else by mountinfo.
-func isMountRoot(f *os.File) (bool, error) {
+func isMountRoot(f *os.File) (bool, error) { return isMountRootOr(f, isMountRootByTable) }
+
+func isMountRootOr(f *os.File, byTable func(*os.File) (bool, error)) (bool, error) {
 	var stx unix.Statx_t
 	err := retry(func() error {
 		return unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, 0, &stx)
@@ -54,7 +56,7 @@ func isMountRoot(f *os.File) (bool, error) {
 	if err == nil && stx.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
 		return stx.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
 	}
-	return isMountRootByTable(f)
+	return byTable(f)
 }
 
 func isMountRootByTable(f *os.File) (bool, error) {
@@ -62,7 +64,11 @@ func isMountRootByTable(f *os.File) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m, err := all.of(f)
+	return all.hasRoot(f)
+}
+
+func (t mountTable) hasRoot(f *os.File) (bool, error) {
+	m, err := t.of(f)
 	if err != nil {
 		return false, err
 	}
@@ -87,10 +93,21 @@ func threadMounts() (mountTable, error) {
 
 // namespaceMounts is the mounts of the namespace that the root is in. It is read once for
 // many items: only this process changes them, and what a single file covers (a node, a
-// library) has nothing below it and is looked up by nobody.
-type namespaceMounts struct{ table mountTable }
+// library) has nothing below it and is looked up by nobody. Not so where the container
+// runs: there read says how, and it is read for every question.
+type namespaceMounts struct {
+	table mountTable
+	read  func() ([]byte, error)
+}
 
 func (n *namespaceMounts) mounts() (mountTable, error) {
+	if n.read != nil {
+		text, err := n.read()
+		if err != nil {
+			return nil, err
+		}
+		return parseMounts(bytes.NewReader(text))
+	}
 	if n.table == nil {
 		t, err := threadMounts()
 		if err != nil {

@@ -90,10 +90,10 @@ func (r *Root) CheckNode(n Node, nested bool) (*Pending, error) {
 		return nil, err
 	}
 	if name == "" {
-		p.Done = !n.Adopt
+		p.There, p.Done = true, !n.Adopt
 		return p, nil
 	}
-	p.Missing = r.lasting(dir, name)
+	p.Missing, p.Elsewhere = r.missing(dir, name)
 	return p, r.checkNodeDir(dir, n)
 }
 
@@ -122,6 +122,9 @@ func (r *Root) findNode(n Node) (*directory, string, error) {
 func (r *Root) checkNodeDir(dir *directory, n Node) error {
 	if dir.fsType == unix.PROC_SUPER_MAGIC || dir.fsType == unix.SYSFS_MAGIC {
 		return &os.PathError{Op: "mknod", Path: n.UnsafePath, Err: ErrInProc}
+	}
+	if err := r.checkOwner(dir.at, n.UnsafePath); err != nil {
+		return err
 	}
 	if dir.mount == r.mount {
 		return nil
@@ -176,7 +179,7 @@ func (r *Root) nodeIn(dir *os.File, name string, n Node) (Undo, error) {
 	}
 	tree, err := r.stage(n)
 	if forbidden(err) {
-		tree, err = cloneHostNode(n)
+		tree, err = r.cloneHostNode(n)
 	}
 	if err != nil {
 		return noUndo, err

@@ -184,7 +184,7 @@ func TestHostNodeIsBoundWhereNoneMayBeMade(t *testing.T) {
 	before := b.tree()
 	n := Node{UnsafePath: "/dev/random", Type: 'c', Major: 1, Minor: 5, HostPath: b.path("host/real")}
 	b.do(func() error {
-		tree, err := cloneHostNode(n)
+		tree, err := b.root.cloneHostNode(n)
 		if err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func TestHostNodeIsBoundWhereNoneMayBeMade(t *testing.T) {
 	b.wantTree(before)
 	n.Minor = 9
 	var different *DifferentError
-	if err := b.thread.Do(func() error { _, err := cloneHostNode(n); return err }); !errors.As(err, &different) {
+	if err := b.thread.Do(func() error { _, err := b.root.cloneHostNode(n); return err }); !errors.As(err, &different) {
 		t.Errorf("another node of the host was taken: %v", err)
 	}
 }

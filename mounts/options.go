@@ -213,6 +213,14 @@ func (o *Options) addRecursive(attr uint64, clear bool) {
 // not simply stay.
 func (o Options) namesFlags() bool { return o.flags != 0 || o.cleared != 0 }
 
+// ReadOnly tells whether the words make the mount read-only.
+func (o Options) ReadOnly() bool { return o.flags&unix.MS_RDONLY != 0 || o.ReadOnlyBelow() }
+
+// ReadOnlyBelow tells whether they make the mounts below it read-only too.
+func (o Options) ReadOnlyBelow() bool {
+	return o.recursiveAttr != nil && o.recursiveAttr.Attr_set&unix.MOUNT_ATTR_RDONLY != 0
+}
+
 const atimeFlags = unix.MS_NOATIME | unix.MS_NODIRATIME | unix.MS_RELATIME | unix.MS_STRICTATIME
 
 // attr is the change that mount(2) MS_REMOUNT|MS_BIND with these flags makes: the

@@ -19,11 +19,21 @@ type Root struct {
 	host  hostMounts
 	table namespaceMounts
 	dirs  map[string]*directory // by unsafe path, see [Root.directory]
-	held  []*os.File            // closed with the root
+	// running is set where the container runs.
+	running *Running
+	held    []*os.File // closed with the root
+	// rootChecked: the root's own mount has no peer on the host.
+	rootChecked bool
 
 	// UserNamespace says that the container's user namespace is not the caller's, so
 	// that a node made in its filesystems would not open.
 	UserNamespace bool
+	// Mapped tells whether that user namespace has an owner and a group of the caller's;
+	// nil where it is the caller's own.
+	Mapped func(uid, gid uint32) bool
+	// ReadOnly names the mounts that the runtime makes read-only at the end, crun all of
+	// them, and that can be written to until then.
+	ReadOnly []ReadOnly
 	// Label is the SELinux mount label (context=) for filesystems mounted here; empty
 	// where SELinux is off.
 	Label string
@@ -31,6 +41,13 @@ type Root struct {
 	// taken back, because somebody else's mount is on it by now: removing a mount point
 	// detaches what other namespaces mounted there. May be nil.
 	Keep func(path string) bool
+}
+
+// ReadOnly is a mount in the root that its container may not write to, or with Recursive
+// a tree of mounts.
+type ReadOnly struct {
+	UnsafePath string
+	Recursive  bool
 }
 
 // NewRoot takes over dir, an O_PATH descriptor of the root directory opened in the
@@ -84,7 +101,7 @@ func (r *Root) IsMountPoint(unsafePath string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	return isMountRoot(f)
+	return r.isMountRoot(f)
 }
 
 // open resolves unsafePath beneath the root, following links as if the root were "/".
@@ -135,7 +152,8 @@ func (r *Root) find(unsafePath string) (place, error) {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) {
 			return p, r.checkMissing(p, unsafePath)
 		}
-		existing := strings.TrimSuffix(unsafe, strings.Join(p.missing, "/"))
+		parts := components(unsafe)
+		existing := "/" + strings.Join(parts[:len(parts)-len(p.missing)], "/") + "/"
 		rest := strings.Join(p.missing[1:], "/")
 		p.close()
 		if err != nil {
@@ -144,7 +162,7 @@ func (r *Root) find(unsafePath string) (place, error) {
 		if !path.IsAbs(unsafeLink) {
 			unsafeLink = existing + unsafeLink
 		}
-		unsafe = strings.TrimSuffix(unsafeLink+"/"+rest, "/")
+		unsafe = unsafeLink + "/" + rest
 	}
 	return place{}, &os.PathError{Op: "open in root", Path: unsafePath, Err: unix.ELOOP}
 }
@@ -169,7 +187,7 @@ func (r *Root) checkMissing(p place, unsafePath string) error {
 
 // longestPrefix opens the longest part of the path that resolves.
 func (r *Root) longestPrefix(unsafePath string) (place, error) {
-	parts := strings.FieldsFunc(unsafePath, func(c rune) bool { return c == '/' })
+	parts := components(unsafePath)
 	for n := len(parts); ; n-- {
 		f, err := r.open("/" + strings.Join(parts[:n], "/"))
 		if err == nil {
@@ -183,6 +201,10 @@ func (r *Root) longestPrefix(unsafePath string) (place, error) {
 			return place{}, err
 		}
 	}
+}
+
+func components(unsafePath string) []string {
+	return strings.FieldsFunc(unsafePath, func(c rune) bool { return c == '/' })
 }
 
 func readlinkat(dir *os.File, name string) (string, error) {

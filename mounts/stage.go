@@ -62,11 +62,13 @@ func (r *Root) stageHere(n Node) (*os.File, error) {
 	return tree, err
 }
 
-// cloneHostNode clones the host's own node, in the mount namespace of the calling
-// thread. Whoever has no right to make a node gets the one that is there, with its owner
-// and mode.
-func cloneHostNode(n Node) (*os.File, error) {
-	tree, err := openTree(nil, n.HostPath, false)
+// cloneHostNode clones the host's own node. Whoever has no right to make a node gets the
+// one that is there, with its owner and mode.
+func (r *Root) cloneHostNode(n Node) (tree *os.File, err error) {
+	err = r.atSources(func() error {
+		tree, err = openTree(nil, n.HostPath, false)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ var (
 	ErrInProc    = errors.New("inside /proc, where nothing is mounted")
 	ErrKind      = errors.New("a directory and a file cannot cover each other")
 	ErrHostMount = errors.New("on a filesystem of the host, where nothing is created")
+	ErrOwner     = errors.New("its directory belongs to nobody in the container's user namespace, which may not write there")
 	ErrShared    = errors.New("on a mount that is shared with the host, where it would appear too")
 )
 
@@ -94,22 +95,25 @@ func (r *Root) locateLink(unsafeTarget string) (target, error) {
 	return target{dir: dir, base: base}, nil
 }
 
-// checkTarget tells what is missing of a mount point, or why it cannot be one.
-func (r *Root) checkTarget(unsafeTarget string, dir bool) (t target, missing []string, err error) {
+// checkTarget finds a mount point, or the place for one, or why it cannot be.
+func (r *Root) checkTarget(unsafeTarget string, dir bool) (t target, err error) {
 	if t, err = r.locate(unsafeTarget); err != nil {
-		return t, nil, err
+		return t, err
 	}
 	if t.at == nil {
 		if t.dir.fsType == unix.PROC_SUPER_MAGIC {
-			return t, nil, refuse(unsafeTarget, ErrInProc)
+			return t, refuse(unsafeTarget, ErrInProc)
 		}
-		return t, r.lasting(t.dir, t.base), r.checkShared(t.dir.mount, unsafeTarget)
+		if err := r.checkWritable(t.dir, unsafeTarget); err != nil {
+			return t, err
+		}
+		return t, r.checkShared(t.dir.mount, unsafeTarget)
 	}
 	if err := r.checkExisting(t.at, unsafeTarget, dir); err != nil {
 		t.at.Close()
-		return target{}, nil, err
+		return target{}, err
 	}
-	return t, nil, nil
+	return t, nil
 }
 
 // checkExisting looks at where a path led to, not at what it is called.
@@ -142,7 +146,7 @@ func (r *Root) checkExisting(at *os.File, unsafeTarget string, dir bool) error {
 }
 
 func (r *Root) checkShared(id mountID, unsafeTarget string) error {
-	if id == r.mount {
+	if id == r.mount && r.rootChecked {
 		return nil
 	}
 	all, err := r.table.mounts()
@@ -156,6 +160,7 @@ func (r *Root) checkShared(id mountID, unsafeTarget string) error {
 	if peer, err := r.host.hasPeer(m); err != nil || peer {
 		return errors.Join(err, refuse(unsafeTarget, ErrShared))
 	}
+	r.rootChecked = r.rootChecked || id == r.mount
 	return nil
 }
 
@@ -183,7 +188,7 @@ func (r *Root) pathOf(f *os.File) (string, error) {
 
 // mountPoint opens the place for a mount, creating what is missing.
 func (r *Root) mountPoint(unsafeTarget string, dir bool) (*os.File, Undo, error) {
-	t, _, err := r.checkTarget(unsafeTarget, dir)
+	t, err := r.checkTarget(unsafeTarget, dir)
 	if err != nil || t.at != nil {
 		return t.at, noUndo, err
 	}
