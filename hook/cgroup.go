@@ -6,9 +6,9 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"oci-cdi-hook/cgroups"
+	"oci-cdi-hook/cgroups/systemd"
 	"oci-cdi-hook/hook/oci"
 	"oci-cdi-hook/hook/plan"
 	"oci-cdi-hook/hook/settings"
@@ -18,10 +18,15 @@ import (
 type cgroupStep struct {
 	rules   []cgroups.Rule
 	origins []plan.Origin // of the rules
+	actions []int         // of the plan that they are
 	own     *cgroups.Cgroup
 	// alone are the cgroups that hold this container and nobody else: its own, and the
 	// scope above it where crun puts the container one level deeper.
 	alone []*cgroups.Cgroup
+	// skipped says that the rules were left to the permissions of the host's nodes.
+	skipped bool
+	// scope is the path of the one among them that systemd may have as a scope.
+	scope string
 	// hooksIn is where createContainer hooks run.
 	hooksIn oci.HookCgroup
 }
@@ -42,17 +47,16 @@ var ErrSharedCgroup = errors.New("the container has no cgroup of its own, and on
 // checkCgroups finds the container's cgroups and whether the rules can take effect.
 func (w *work) checkCgroups() error {
 	c := &w.cgroups
-	for _, a := range w.plan.Actions {
+	for i, a := range w.plan.Actions {
 		if a.Rule == nil || a.Satisfied {
 			continue
 		}
-		c.rules = append(c.rules, cgroups.Rule{
-			Type: a.Rule.Type[0], Major: a.Rule.Major, Minor: a.Rule.Minor, Access: a.Rule.Access,
-		})
+		c.rules = append(c.rules, ruleOf(a.Rule))
 		c.origins = append(c.origins, a.Origin)
+		c.actions = append(c.actions, i)
 	}
 	if len(c.rules) == 0 || w.settings.Cgroup == settings.Skip {
-		c.rules = nil
+		c.rules, c.skipped = nil, len(c.rules) > 0
 		return nil
 	}
 	if oci.InUserNamespace() {
@@ -61,18 +65,48 @@ func (w *work) checkCgroups() error {
 		if w.settings.Cgroup == settings.Require {
 			return fmt.Errorf("cgroup = %q is set, and a user namespace cannot open a device cgroup (%s)", settings.Require, c.origins[0])
 		}
-		c.rules = nil
+		c.rules, c.skipped = nil, true
 		return nil
 	}
 	if err := w.openCgroups(); err != nil {
 		return err
 	}
-	return w.checkAbove()
+	if err := w.checkAbove(); err != nil || !w.running {
+		return err
+	}
+	return w.findRules()
+}
+
+// findRules marks the rules that the container has already, and not because of what this
+// program gave it before.
+func (w *work) findRules() error {
+	c := &w.cgroups
+	var given []plan.Action
+	if w.old != nil {
+		var err error
+		if given, err = recordedActions(w.old); err != nil {
+			return err
+		}
+	}
+	for i, r := range c.rules {
+		found := !slices.ContainsFunc(given, func(a plan.Action) bool {
+			return a.Rule != nil && a.IsOurs() && a.Rule.Type == string(r.Type) && a.Rule.Major == r.Major && a.Rule.Minor == r.Minor
+		})
+		for _, cg := range c.alone {
+			allowed, sure, err := cg.Allows([]cgroups.Rule{r})
+			if err != nil {
+				return err
+			}
+			found = found && allowed && sure
+		}
+		w.plan.Actions[c.actions[i]].Found = found
+	}
+	return nil
 }
 
 func (w *work) openCgroups() error {
 	c := &w.cgroups
-	theirs, err := w.container.Process.Read("cgroup")
+	theirs, err := w.cgroupText()
 	if err != nil {
 		return err
 	}
@@ -93,17 +127,34 @@ func (w *work) openCgroups() error {
 		return err
 	}
 	c.alone = append(c.alone, c.own)
-	if version == cgroups.V2 {
-		return w.openScope(dir)
+	unsafePath, err := cgroups.PathOf([]byte(theirs), version)
+	if err != nil {
+		return err
 	}
-	return nil
+	if _, ok := systemd.ScopeName(dir); ok {
+		c.scope = unsafePath
+		return nil
+	}
+	if version == cgroups.V1 {
+		return nil
+	}
+	return w.openScope(dir, unsafePath)
 }
 
-// openScope opens the systemd scope above crun's "container" cgroup, which has device
-// programs of its own.
-func (w *work) openScope(dir string) error {
+// cgroupText is the /proc/PID/cgroup that tells the container's own cgroups. One that has
+// not started is still in them.
+func (w *work) cgroupText() (string, error) {
+	if w.running {
+		return w.container.OuterCgroup(within)
+	}
+	return w.container.Process.Read("cgroup")
+}
+
+// openScope opens the systemd scope above the cgroup that crun puts a container in,
+// "container" where no annotation says otherwise, which has device programs of its own.
+func (w *work) openScope(dir, unsafePath string) error {
 	above := path.Dir(dir)
-	if path.Base(dir) != "container" || !strings.HasSuffix(above, ".scope") {
+	if _, ok := systemd.ScopeName(above); !ok {
 		return nil
 	}
 	entries, err := os.ReadDir(above)
@@ -111,7 +162,7 @@ func (w *work) openScope(dir string) error {
 		return fmt.Errorf("cgroup: %w", err)
 	}
 	for _, e := range entries {
-		if e.IsDir() && e.Name() != "container" {
+		if e.IsDir() && e.Name() != path.Base(dir) {
 			return nil // somebody else lives there too
 		}
 	}
@@ -124,11 +175,15 @@ func (w *work) openScope(dir string) error {
 		return errors.Join(err, scope.Close())
 	}
 	w.cgroups.alone = append(w.cgroups.alone, scope)
+	w.cgroups.scope = path.Dir(unsafePath)
 	return nil
 }
 
 // isAlone tells whether all processes of a cgroup are the container's.
 func (w *work) isAlone(c *cgroups.Cgroup) (bool, error) {
+	if w.running {
+		return w.isAloneInTime(c)
+	}
 	pids, err := c.Procs()
 	if err != nil {
 		return false, err
@@ -188,5 +243,6 @@ func (w *work) applyCgroups() (func() error, error) {
 		}
 		undo = append(undo, u)
 	}
+	undo = append(undo, w.applyScope()...)
 	return undo.run, nil
 }

@@ -18,6 +18,7 @@ import (
 
 // fileStep is a mount or a node.
 type fileStep struct {
+	index   int // in the plan
 	action  plan.Action
 	pending *mounts.Pending
 }
@@ -25,7 +26,8 @@ type fileStep struct {
 // checkFiles looks at every mount and node before any is done.
 func (w *work) checkFiles() error {
 	var errs []error
-	for _, a := range w.plan.Actions {
+	for i, a := range w.plan.Actions {
+		w.lookAtHost(i, a)
 		if a.Satisfied || a.Mount == nil && a.Node == nil {
 			continue
 		}
@@ -34,10 +36,41 @@ func (w *work) checkFiles() error {
 			errs = append(errs, fmt.Errorf("%w (%s)", err, a.Origin))
 			continue
 		}
-		w.files = append(w.files, fileStep{action: a, pending: pending})
+		if a.Mount != nil && !a.Mount.Bind && w.isStillMounted(a) {
+			pending.There, pending.Done = true, true
+		}
+		w.plan.Actions[i].Found = pending.There
+		w.files = append(w.files, fileStep{index: i, action: a, pending: pending})
 		w.note(a, pending)
 	}
 	return errors.Join(errs...)
+}
+
+func (w *work) lookAtHost(index int, a plan.Action) {
+	if a.Node == nil {
+		return
+	}
+	if _, err := mounts.HostAt(a.Node.HostPath, false); isNothing(err) {
+		w.hostless = append(w.hostless, index)
+	}
+}
+
+// isStillMounted tells of a filesystem, which looks like any other of its type, whether it
+// is the one that the same process was given before.
+func (w *work) isStillMounted(a plan.Action) bool {
+	if w.old == nil {
+		return false
+	}
+	before, err := recordedActions(w.old)
+	if err != nil {
+		return false
+	}
+	given, known := givenMount(w.old, indexOf(before, &a), a.Mount)
+	if !known {
+		return false
+	}
+	now, err := w.root.At(a.Mount.Target)
+	return err == nil && now.MountRoot && now.SameFile(given)
 }
 
 func (w *work) check(a plan.Action) (*mounts.Pending, error) {
@@ -119,6 +152,9 @@ func (w *work) note(a plan.Action, p *mounts.Pending) {
 		}
 		w.missing = append(w.missing, m)
 	}
+	for _, name := range p.Elsewhere {
+		w.missing = append(w.missing, record.Missing{Path: name, Elsewhere: true})
+	}
 	// What the target resolved to may have another name than the one in the spec.
 	if n := len(p.Missing); n > 0 {
 		w.targets = append(w.targets, p.Missing[n-1])
@@ -137,8 +173,20 @@ func (w *work) applyFiles(ctx context.Context) (undo undos, err error) {
 				return fmt.Errorf("%w (%s)", err, f.action.Origin)
 			}
 			undo = append(undo, func() error { return w.thread.Do(u) })
+			w.identify(f)
 		}
 		return nil
 	})
 	return undo, err
+}
+
+// identify keeps what has been mounted, for who looks later. Not to know it is no harm:
+// then the source is what counts.
+func (w *work) identify(f fileStep) {
+	if f.action.Mount == nil {
+		return
+	}
+	if at, err := w.root.At(f.action.Mount.Target); err == nil {
+		w.mounted = append(w.mounted, record.Mounted{Action: f.index, Dev: at.Dev, Ino: at.Ino})
+	}
 }

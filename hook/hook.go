@@ -33,10 +33,12 @@ type Settings struct {
 	Deadline time.Duration
 	// IgnoreEnv lists variables whose absence is not worth a warning.
 	IgnoreEnv []string
-	// Unsupported, TrustedSpecs and Cgroup are words of package settings; empty means the
-	// default.
-	Unsupported, TrustedSpecs, Cgroup string
-	Policy                            policy.Policy
+	// Unsupported, TrustedSpecs, Cgroup and Systemd are words of package settings; empty
+	// means the default.
+	Unsupported, TrustedSpecs, Cgroup, Systemd string
+	Policy                                     policy.Policy
+	// ConfigFiles are the files that the configuration was read from.
+	ConfigFiles []string
 
 	// Load, where it is set, puts the host's configuration in. It is called when a
 	// container may ask for something, so that others cost no file.
@@ -73,6 +75,7 @@ func (s Settings) stateDir() string {
 type Outcome struct {
 	ContainerID   string
 	ContainerName string     // where the engine tells it
+	Pid           int        // of a container that runs
 	Asked         []string   // qualified names, given or not
 	Specs         []string   // files that they come from, beside those of the plan
 	Plan          *plan.Plan // nil where nothing was asked
@@ -82,9 +85,6 @@ type Outcome struct {
 	LeftAlone string
 	Warnings  []string
 }
-
-// containerNameKey is where the kubelet, through the CRI, puts a container's name.
-const containerNameKey = "io.kubernetes.container.name"
 
 // Direct is the stage createRuntime, and prestart: it gives the container whose state is
 // on stdin the devices that its annotations ask for.
@@ -157,7 +157,11 @@ type direct struct {
 	container *oci.Container
 	plan      *plan.Plan
 	entry     *record.Entry
-	warnings  []string
+	// old is the record of what the same process has been given before.
+	old      *record.Record
+	warnings []string
+	// running says that the container has started.
+	running bool
 }
 
 func (d *direct) run(ctx context.Context) (already bool, err error) {
@@ -176,25 +180,41 @@ func (d *direct) run(ctx context.Context) (already bool, err error) {
 	if already, err = d.settlePast(); already || err != nil {
 		return already, err
 	}
-	work, err := d.prepare()
+	return false, d.give(ctx)
+}
+
+// give prepares, journals and does everything, and on failure takes it back.
+func (d *direct) give(ctx context.Context) error {
+	work, err := d.prepare(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer work.close()
 	if err := d.journal(work, false); err != nil {
-		return false, err
+		return err
 	}
 	undo, err := work.apply(ctx)
 	if err == nil {
 		err = d.journal(work, true)
 	}
+	if err == nil && d.running && !d.container.Process.Alive() {
+		err = fmt.Errorf("container %s: %w meanwhile", d.container.ID, oci.ErrEnded)
+	}
 	if err != nil {
 		err = errors.Join(err, work.runPoststop())
 		if left := undo.run(); left != nil {
 			// The journal stays: what is left is swept when the container is gone.
-			return false, errors.Join(err, left)
+			return errors.Join(err, left)
 		}
-		return false, errors.Join(err, d.entry.Remove())
+		return errors.Join(err, d.forget())
 	}
-	return false, nil
+	return nil
+}
+
+// forget makes the record what it was before.
+func (d *direct) forget() error {
+	if d.running && d.old != nil {
+		return d.entry.Write(d.old)
+	}
+	return d.entry.Remove()
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,7 +29,8 @@ func (d *direct) settlePast() (already bool, err error) {
 	case err != nil:
 		return false, err
 	case d.isThisRun(old):
-		if old.Done && slices.Equal(old.Devices, d.plan.Devices) {
+		d.old = old
+		if old.Done && !d.running && slices.Equal(old.Devices, d.plan.Devices) {
 			return true, nil
 		}
 	case isGone(old):
@@ -38,6 +40,8 @@ func (d *direct) settlePast() (already bool, err error) {
 		if err := d.entry.Remove(); err != nil {
 			return false, err
 		}
+	case d.running:
+		return false, fmt.Errorf("container %s: its record is of another process that lives, pid %d", old.ID, old.Pid)
 	}
 	// What is left of others is no reason to refuse this container.
 	_ = d.entry.Sweep(isGone, func(r *record.Record) error {
@@ -116,6 +120,9 @@ func hostMountinfo() ([]byte, error) { return os.ReadFile("/proc/self/mountinfo"
 func leftovers(r *record.Record) []mounts.Leftover {
 	var all []mounts.Leftover
 	for _, m := range r.Missing {
+		if m.Elsewhere {
+			continue // the path names something else, or nothing, without that mount
+		}
 		l := mounts.Leftover{UnsafePath: m.Path}
 		if m.Type != "" {
 			l.Node = &mounts.Node{UnsafePath: m.Path, Type: m.Type[0], Major: m.Major, Minor: m.Minor}
@@ -143,6 +150,9 @@ func inUse(e *record.Entry, self *record.Record, path string) bool {
 // journal writes what is going to be done, or that it was.
 func (d *direct) journal(w *work, done bool) error {
 	r, err := w.record(done)
+	if err == nil && d.old != nil {
+		err = merge(r, d.old, d.running)
+	}
 	if err != nil {
 		return err
 	}
@@ -158,11 +168,19 @@ func (w *work) record(done bool) (*record.Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	unsupported, err := json.Marshal(w.plan.Unsupported)
+	if err != nil {
+		return nil, err
+	}
 	p := w.container.Process
+	who := whoIs(w.container.Annotations)
 	return &record.Record{
 		ID: w.container.ID, Bundle: w.container.Bundle,
 		Pid: p.Pid, StartTime: p.StartTime, BootID: boot,
 		Done: done, Devices: w.plan.Devices,
-		Root: w.container.RootPath, RootBorn: w.rootBorn, Targets: w.targets, Missing: w.missing, Actions: actions,
+		Time: time.Now().UTC().Truncate(time.Millisecond), Engine: who.engine, Name: who.name, Pod: who.pod,
+		Root: w.container.RootPath, RootBorn: w.rootBorn, Targets: w.targets, Missing: w.missing,
+		Actions: actions, Unsupported: unsupported, Mounted: w.mounted, Hostless: w.hostless, RulesSkipped: w.cgroups.skipped,
+		Scope: w.scope.record(),
 	}, nil
 }

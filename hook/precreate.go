@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"oci-cdi-hook/hook/device"
 	"oci-cdi-hook/hook/filter"
@@ -49,10 +50,30 @@ func Filter(s Settings, stdin io.Reader) ([]byte, *Outcome, error) {
 		},
 		VetNative: s.vetNative,
 	}, bytes.NewReader(input))
+	if err != nil {
+		out.ContainerID = idInConfig(input)
+	}
 	if err == nil && len(done.Devices) > 0 {
 		out.Plan = &plan.Plan{Devices: done.Devices}
 	}
 	return output, out, err
+}
+
+// idInConfig finds the id that podman is about to give the container, which is at the end of
+// its cgroup's name: machine.slice:libpod:ID, or /libpod_parent/libpod-ID.
+func idInConfig(input []byte) string {
+	const digits = 64
+	var c struct {
+		Linux struct {
+			CgroupsPath string `json:"cgroupsPath"`
+		} `json:"linux"`
+	}
+	_ = json.Unmarshal(input, &c) // what is no config has no id
+	at := len(c.Linux.CgroupsPath) - digits
+	if at < 0 || strings.Trim(c.Linux.CgroupsPath[at:], "0123456789abcdef") != "" {
+		return ""
+	}
+	return c.Linux.CgroupsPath[at:]
 }
 
 // asksNothing tells, where it is sure, that a config asks for nothing whatever the host's

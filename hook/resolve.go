@@ -16,6 +16,7 @@ type PlanContainer struct {
 	Config                *oci.Spec // nil where it is unknown
 	UserNamespace         bool
 	CanEnterUserNamespace bool
+	Running               bool
 }
 
 // ForConfig describes a container of which only the config is known.
@@ -50,6 +51,7 @@ func PlanNames(s Settings, names []string, c PlanContainer) (*plan.Plan, error) 
 		Config:                c.Config,
 		UserNamespace:         c.UserNamespace,
 		CanEnterUserNamespace: c.CanEnterUserNamespace,
+		Running:               c.Running,
 		IgnoreEnv:             s.IgnoreEnv,
 		Entries:               entriesOf(c.Config),
 	})

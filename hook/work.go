@@ -26,13 +26,19 @@ type work struct {
 	userNS   *os.File
 	// hostTable is the mounts of the host's side, opened before the thread left it.
 	hostTable *os.File
+	// foreign is held of the namespace of a container that runs.
+	foreign nsthread.Foreign
 
 	files   []fileStep
 	cgroups cgroupStep
+	scope   scopeStep
 	hooks   hookStep
 
 	targets []string
 	missing []record.Missing
+	mounted []record.Mounted
+	// hostless are nodes of the plan that a spec spells out and the host does not have.
+	hostless []int
 }
 
 // undos takes steps back, the newest first.
@@ -55,7 +61,7 @@ var ErrHostRoot = errors.New("no runtime has mounted it for the container: it is
 // ErrStarted says that the container's process has changed its root already.
 var ErrStarted = errors.New("the container has started: its root is its own already")
 
-func (d *direct) prepare() (*work, error) {
+func (d *direct) prepare(ctx context.Context) (*work, error) {
 	w := &work{direct: d}
 	err := w.enter()
 	if err == nil {
@@ -63,6 +69,9 @@ func (d *direct) prepare() (*work, error) {
 	}
 	if err == nil {
 		err = w.checkHooks()
+	}
+	if err == nil {
+		w.checkScope(ctx)
 	}
 	if err != nil {
 		w.close()
@@ -73,6 +82,7 @@ func (d *direct) prepare() (*work, error) {
 
 func (w *work) close() {
 	w.hooks.close()
+	w.scope.close()
 	w.cgroups.close()
 	if w.root != nil {
 		_ = w.root.Close()
@@ -82,6 +92,7 @@ func (w *work) close() {
 			_ = f.Close()
 		}
 	}
+	w.foreign.Close()
 	if w.thread != nil {
 		w.thread.Close()
 	}
@@ -104,6 +115,9 @@ func (w *work) enter() error {
 		return errors.Join(err, hostTable.Close())
 	}
 	join := nsthread.Join(nsthread.Namespace{File: ns, Type: unix.CLONE_NEWNS})
+	if w.running {
+		join = nsthread.JoinForeign(ns, &w.foreign)
+	}
 	w.thread, err = nsthread.Start(func() error {
 		err := join()
 		if err == nil {
@@ -120,20 +134,19 @@ func (w *work) enter() error {
 	return err
 }
 
-// ownFiles makes new files belong to the container's root.
+// ownFiles makes new files belong to the container's root, or whom it has instead.
 func (w *work) ownFiles() error {
 	if !w.container.UserNamespace {
 		return nil
 	}
-	uid, gid, err := w.container.HostIDs(0, 0)
-	if err != nil {
-		return nil // without a mapped root there is nobody to give them to
-	}
-	return nsthread.SetFSIDs(uid, gid)
+	return nsthread.SetFSIDs(w.container.FileOwner())
 }
 
 func (w *work) openRoot(hostTable *os.File) error {
 	w.hostTable = hostTable
+	if w.running {
+		return w.openRunningRoot()
+	}
 	dir, pivoted, err := w.container.OpenRoot()
 	if err != nil {
 		return err
@@ -148,11 +161,33 @@ func (w *work) openRoot(hostTable *os.File) error {
 	if err != nil {
 		return errors.Join(err, dir.Close())
 	}
-	w.root.UserNamespace = w.container.UserNamespace
+	w.describeRoot()
+	return w.checkMounted()
+}
+
+// describeRoot tells the root what is known of the container.
+func (w *work) describeRoot() {
+	if w.root.UserNamespace = w.container.UserNamespace; w.root.UserNamespace {
+		w.root.Mapped = w.container.Mapped
+	}
+	w.root.ReadOnly = w.readOnlyBinds()
 	w.root.Label = w.container.MountLabel()
 	self := &record.Record{ID: w.container.ID, Bundle: w.container.Bundle, Root: w.container.RootPath}
 	w.root.Keep = func(path string) bool { return inUse(w.entry, self, path) }
-	return w.checkMounted()
+}
+
+// readOnlyBinds lists what config.json gives the container of the host to read only.
+func (w *work) readOnlyBinds() []mounts.ReadOnly {
+	if w.container.Config == nil {
+		return nil
+	}
+	var all []mounts.ReadOnly
+	for _, m := range w.container.Config.Mounts {
+		if o := mounts.ParseOptions(m.Options); o.Bind && o.ReadOnly() {
+			all = append(all, mounts.ReadOnly{UnsafePath: m.Destination, Recursive: o.ReadOnlyBelow()})
+		}
+	}
+	return all
 }
 
 // checkMounted refuses a restore from a checkpoint: there the hook runs before the mounts

@@ -72,7 +72,7 @@ func (c *commonFlags) load(s *hook.Settings) error {
 		c.logFile = file.Log
 	}
 	s.AnnotationPrefixes, s.IgnoreEnv = file.AnnotationPrefixes, file.IgnoreEnv
-	s.Unsupported, s.TrustedSpecs, s.Cgroup = file.Unsupported, file.TrustedSpecs, file.Cgroup
-	s.Policy = file.Policy
+	s.Unsupported, s.TrustedSpecs, s.Cgroup, s.Systemd = file.Unsupported, file.TrustedSpecs, file.Cgroup, file.Systemd
+	s.Policy, s.ConfigFiles = file.Policy, file.Files
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oci-cdi-hook/hook"
+	"oci-cdi-hook/hook/device"
 	"oci-cdi-hook/hook/plan"
 )
 
@@ -53,9 +54,7 @@ func printListing(s streams, l *hook.Listing) {
 	for _, d := range l.Shadowed {
 		fmt.Fprintf(s.err, "shadowed: %s of %s\n", d.Name, d.Spec)
 	}
-	for _, c := range l.Conflicts {
-		fmt.Fprintf(s.err, "conflict: %s is in %s\n", c.Name, strings.Join(c.Specs, " and "))
-	}
+	printConflicts(s.err, l.Conflicts)
 	for _, e := range l.Errors {
 		fmt.Fprintf(s.err, "not usable: %s: %s\n", e.Path, e.Reason())
 	}
@@ -64,6 +63,12 @@ func printListing(s streams, l *hook.Listing) {
 	}
 	if len(l.Devices) == 0 {
 		fmt.Fprintln(s.err, "no devices in", strings.Join(l.Searched, ", "))
+	}
+}
+
+func printConflicts(out io.Writer, conflicts []device.Conflict) {
+	for _, c := range conflicts {
+		fmt.Fprintf(out, "conflict: %s is in %s\n", c.Name, strings.Join(c.Specs, " and "))
 	}
 }
 
@@ -109,15 +114,7 @@ func printPlan(out io.Writer, p *plan.Plan) {
 	for _, d := range p.Devices {
 		fmt.Fprintln(out, "device", d)
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	for _, a := range p.Actions {
-		note := ""
-		if a.Satisfied {
-			note = "\t(in the config already)"
-		}
-		fmt.Fprintf(w, "  %s\t%s%s\n", a.Kind, describe(a), note)
-	}
-	_ = w.Flush()
+	printActions(out, p.Actions)
 	for _, u := range p.Unsupported {
 		fmt.Fprintln(out, "left out", u)
 	}
@@ -125,6 +122,18 @@ func printPlan(out io.Writer, p *plan.Plan) {
 		fmt.Fprintln(out, "note", text)
 	}
 	printRemainder(out, p)
+}
+
+func printActions(out io.Writer, actions []plan.Action) {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	for _, a := range actions {
+		note := ""
+		if a.Satisfied {
+			note = "\t(in the config already)"
+		}
+		fmt.Fprintf(w, "  %s\t%s%s\n", a.Kind, describe(a), note)
+	}
+	_ = w.Flush()
 }
 
 func describe(a plan.Action) string {

@@ -19,7 +19,7 @@ func precreateRun(t *testing.T, config string, out io.Writer, more ...string) (c
 		t.Fatal(err)
 	}
 	var complaints bytes.Buffer
-	args := append([]string{"precreate", "--spec-dir", dir, "--log-file", filepath.Join(dir, "log")}, more...)
+	args := append([]string{"precreate", "--spec-dir", dir, "--log-file", filepath.Join(dir, "log"), "--state-dir", filepath.Join(dir, "state")}, more...)
 	code = run(args, streams{in: strings.NewReader(config), out: out, err: &complaints})
 	return code, complaints.String()
 }

@@ -36,12 +36,15 @@ func (r *report) tell(out *hook.Outcome, err error) {
 	switch {
 	case err != nil:
 		r.log(log.Error, err.Error(), out)
+		hook.NoteFailure(r.flags.settings, r.stage, out, oneLine(err), exitCode(err))
 	case out.LeftAlone != "":
 		r.log(log.Info, "left alone: "+out.LeftAlone, out)
 	case out.Already:
 		r.log(log.Debug, "was done already", out)
 	case out.Plan != nil && isLater(r.stage):
 		r.log(log.Debug, "ran the vendors' hooks of "+r.stage, out)
+	case out.Plan != nil && r.stage == "detach":
+		r.log(log.Info, "took from the container "+strings.Join(out.Plan.Devices, ", "), out)
 	case out.Plan != nil:
 		r.log(log.Info, "gave the container "+strings.Join(out.Plan.Devices, ", "), out)
 	}

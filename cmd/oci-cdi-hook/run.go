@@ -16,6 +16,7 @@ const (
 	exitFailed  = 1
 	exitUsage   = 2
 	exitRefused = 3
+	exitDiffers = 4
 )
 
 // usageError is a command line that makes no sense.
@@ -43,11 +44,20 @@ func run(args []string, s streams) (code int) {
 	return finish(root.Execute(), s)
 }
 
+// silent is an exit code about which all has been said.
+type silent struct{ code int }
+
+func (e silent) Error() string { return "" }
+func (e silent) ExitCode() int { return e.code }
+func (e silent) Unwrap() error { return errSaid }
+
 func finish(err error, s streams) int {
 	if err == nil {
 		return exitDone
 	}
-	complain(s, err)
+	if !errors.Is(err, errSaid) {
+		complain(s, err)
+	}
 	return exitCode(err)
 }
 
@@ -62,8 +72,11 @@ func exitCode(err error) int {
 
 // complain prints an error as one line. Joined errors become its parts.
 func complain(s streams, err error) {
-	lines := strings.FieldsFunc(err.Error(), func(c rune) bool { return c == '\n' || c == '\r' })
-	fmt.Fprintln(s.err, "oci-cdi-hook:", strings.Join(lines, "; "))
+	fmt.Fprintln(s.err, "oci-cdi-hook:", oneLine(err))
+}
+
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(c rune) bool { return c == '\n' || c == '\r' }), "; ")
 }
 
 // newRoot builds the commands; for a stage, which is a container's start, no more than
@@ -74,8 +87,8 @@ func newRoot(args []string, s streams) *cobra.Command {
 		Short: "An OCI hook that gives containers their CDI devices",
 		Long: `An OCI hook that gives a container the CDI devices its annotations ask for.
 
-Engines run it by itself, from hooks.d. People use it to see what there is (list) and
-what would be done (plan).`,
+Engines run it by itself, from hooks.d. People use it to see what there is (list), what
+would be done (plan), what was done (status), and whether it is still so (verify).`,
 		Version:           version,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -99,7 +112,9 @@ what would be done (plan).`,
 	for _, name := range stages {
 		root.AddCommand(stageCommand(name, s))
 	}
-	root.AddCommand(precreateCommand(s), listCommand(s), planCommand(s), versionCommand(s))
+	root.AddCommand(precreateCommand(s), listCommand(s), validateCommand(s), planCommand(s), convertCommand(s))
+	root.AddCommand(statusCommand(s), verifyCommand(s), doctorCommand(s), versionCommand(s))
+	root.AddCommand(attachCommand(s), detachCommand(s))
 	return root
 }
 

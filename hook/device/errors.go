@@ -185,3 +185,6 @@ func cut(s string, limit int) string {
 	}
 	return s[:limit]
 }
+
+// OneLine makes text of a file or a user printable, on one line of bounded length.
+func OneLine(unsafe string) string { return oneLine(unsafe, maxReason) }

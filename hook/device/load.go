@@ -60,12 +60,21 @@ func withoutPath(err error, fdPath string) error {
 // fields are unknown today, which alone would send the reader looking for
 // spelling errors.
 func withForm(data []byte, err error) error {
-	for _, field := range []string{"cdiDevices", "containerSpec"} {
-		if bytes.Contains(data, []byte(field)) {
-			return fmt.Errorf("in the form of the first CDI proposals (%s), which needs converting: %w", field, err)
-		}
+	if field := DraftField(data); field != "" {
+		return fmt.Errorf("in the form of the first CDI proposals (%s), which needs converting: %w", field, err)
 	}
 	return err
+}
+
+// DraftField is the first field in a spec's text that only the first CDI proposals have;
+// empty where there is none.
+func DraftField(data []byte) string {
+	for _, field := range []string{"cdiDevices", "containerSpec"} {
+		if bytes.Contains(data, []byte(field)) {
+			return field
+		}
+	}
+	return ""
 }
 
 // panicReason explains a panic of the library.

@@ -20,6 +20,16 @@ const (
 	syslogSocket  = "/dev/log"
 )
 
+// Reachable tells which of the host's logs listens.
+func Reachable() (socket string, ok bool) {
+	for _, socket := range []string{journalSocket, syslogSocket} {
+		if st, err := os.Stat(socket); err == nil && st.Mode().Type() == os.ModeSocket {
+			return socket, true
+		}
+	}
+	return "", false
+}
+
 // patience bounds how long a log may take.
 const patience = 500 * time.Millisecond
 

@@ -60,7 +60,12 @@ func Find(s *State) (*Container, error) {
 }
 
 // Close gives the descriptors back.
-func (c *Container) Close() error { return c.Process.Close() }
+func (c *Container) Close() error {
+	if c.Process == nil {
+		return nil
+	}
+	return c.Process.Close()
+}
 
 func (c *Container) look() error {
 	own, err := c.Process.SharesNamespace("mnt")
@@ -176,6 +181,31 @@ func (c *Container) HostIDs(uid, gid uint32) (hostUID, hostGID uint32, err error
 		return 0, 0, fmt.Errorf("gid %d is not mapped in the container's user namespace", gid)
 	}
 	return hostUID, hostGID, nil
+}
+
+// Mapped tells whether an owner and a group of the caller's user namespace are known in
+// the container's.
+func (c *Container) Mapped(uid, gid uint32) bool {
+	return c.UIDs.covers(uid) && c.GIDs.covers(gid)
+}
+
+// FileOwner gives the caller's ids for what is made in the container's filesystems: those of
+// its root or, where that is not mapped, of its process, as crun does. Filesystems that it
+// mounted itself take files of ids that it maps and of no others (EOVERFLOW).
+func (c *Container) FileOwner() (hostUID, hostGID uint32) {
+	var uid, gid uint32
+	if c.Config != nil && c.Config.Process != nil {
+		uid, gid = c.Config.Process.User.UID, c.Config.Process.User.GID
+	}
+	return c.UIDs.rootOr(uid), c.GIDs.rootOr(gid)
+}
+
+func (m IDMap) rootOr(id uint32) uint32 {
+	if host, ok := m.ToHost(0); ok {
+		return host
+	}
+	host, _ := m.ToHost(id)
+	return host
 }
 
 // MountLabel gives the SELinux label for what is mounted in the container, or nothing

@@ -45,3 +45,13 @@ func (m IDMap) ToHost(id uint32) (uint32, bool) {
 	}
 	return 0, false
 }
+
+// covers tells whether a host id is mapped.
+func (m IDMap) covers(id uint32) bool {
+	for _, r := range m {
+		if v := uint64(id); v >= r.outside && v-r.outside < r.size {
+			return true
+		}
+	}
+	return false
+}

@@ -85,6 +85,24 @@ func (p *Process) Namespace(kind string) (*os.File, error) {
 	return p.open("ns/"+kind, unix.O_RDONLY)
 }
 
+// Root opens its root directory, in its mount namespace, as O_PATH (proc_pid_root(5)).
+func (p *Process) Root() (*os.File, error) { return p.open("root", unix.O_PATH|unix.O_DIRECTORY) }
+
+// Alive tells whether it still has what makes it a container. A process that ends gives
+// up its root before its mount namespace, and both before it is a zombie.
+func (p *Process) Alive() bool {
+	root, err := p.Root()
+	if err != nil {
+		return false
+	}
+	_ = root.Close()
+	stat, err := p.Read("stat")
+	if err == nil {
+		_, err = startTime(stat)
+	}
+	return err == nil
+}
+
 // SharesNamespace tells whether its namespace of this kind is the caller's own.
 func (p *Process) SharesNamespace(kind string) (bool, error) {
 	theirs, err := p.open("ns/"+kind, unix.O_PATH)

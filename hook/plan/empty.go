@@ -57,14 +57,15 @@ func (b *builder) appliesMount(m *specs.Mount) bool {
 }
 
 func (b *builder) appliesHook(h *specs.Hook) bool {
-	switch h.HookName {
-	case StagePrestart, StageCreateRuntime:
+	switch {
+	case b.c.Running:
+	case h.HookName == StagePrestart, h.HookName == StageCreateRuntime:
 		return true
-	case StageCreateContainer:
+	case h.HookName == StageCreateContainer:
 		if !b.c.UserNamespace || b.c.CanEnterUserNamespace {
 			return true
 		}
-	case StagePoststart, StagePoststop:
+	case IsLater(h.HookName):
 		if slices.Contains(b.c.Entries, h.HookName) {
 			return true
 		}

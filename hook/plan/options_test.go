@@ -13,12 +13,12 @@ func TestKnownOption(t *testing.T) {
 		rro rrw rnosuid rsuid rnodev rdev rnoexec rexec rnodiratime rdiratime rrelatime rnorelatime
 		rnoatime ratime rstrictatime rnostrictatime rnosymfollow rsymfollow
 		private rprivate slave rslave shared rshared unbindable runbindable`) {
-		if !knownOption(word) {
+		if !KnownOption(word) {
 			t.Errorf("%s is not known", word)
 		}
 	}
 	for _, word := range []string{"unknownopt", "", "r", "rsync", "rrro", "RO", "size=1k", "rdefaults", "o", "w", "elatime"} {
-		if knownOption(word) {
+		if KnownOption(word) {
 			t.Errorf("%q is known", word)
 		}
 	}

@@ -54,7 +54,14 @@ type Action struct {
 	Hook  *Hook  `json:"hook,omitempty"`
 	// Satisfied says that the runtime does it already, because config.json has it.
 	Satisfied bool `json:"satisfied,omitempty"`
+	// Found says that it was there with the same effect before anything was done.
+	Found bool `json:"found,omitempty"`
+	// Serves are other devices that the action serves too.
+	Serves []string `json:"serves,omitempty"`
 }
+
+// IsOurs tells of an action that this program has done.
+func (a Action) IsOurs() bool { return !a.Satisfied && !a.Found }
 
 // Mount is a bind, or a filesystem where Bind is false.
 type Mount struct {
@@ -130,6 +137,8 @@ type Container struct {
 	UserNamespace bool
 	// CanEnterUserNamespace: hooks can be run in it.
 	CanEnterUserNamespace bool
+	// Running: it has started, and has its own root.
+	Running bool
 	// IgnoreEnv lists variables, NAME=value, whose absence harms nothing.
 	IgnoreEnv []string
 	// Entries are the later stages, poststart and poststop, at which the engine calls
@@ -172,6 +181,7 @@ func Build(r *device.Resolution, n *device.Native, c Container) (*Plan, error) {
 	}
 	b.hooks(n.Hooks)
 	b.rest(n)
+	b.serves(r)
 	return b.plan, b.checkEmpty(r)
 }
 
@@ -228,6 +238,8 @@ func (b *builder) mount(m device.Mount) error {
 // unmountable says why a mount cannot be made from outside the container; empty if it can.
 func (b *builder) unmountable(fstype string, bind bool) string {
 	switch {
+	case b.c.Running && b.c.UserNamespace:
+		return "mounted into a user namespace from outside it would lack the locks that keep the container from changing it; ask for it before the container is created"
 	case bind:
 		return ""
 	case slices.Contains([]string{"proc", "sysfs", "mqueue", "devpts", "cgroup", "cgroup2"}, fstype):

@@ -27,6 +27,12 @@ func IsLater(stage string) bool { return stage == StagePoststart || stage == Sta
 
 // hooks adds the vendors' hooks in the order in which a runtime runs them.
 func (b *builder) hooks(all []device.Hook) {
+	if b.c.Running {
+		for _, h := range all {
+			b.missingHook(h, "the container runs: a program of the host would load the container's libraries as root, and the moment for the hook is past")
+		}
+		return
+	}
 	for _, stage := range slices.Concat([]string{StagePrestart, StageCreateRuntime, StageCreateContainer}, b.c.Entries) {
 		for _, h := range all {
 			if h.Stage == stage {
@@ -94,12 +100,12 @@ func hooksOf(all *oci.Hooks, stage string) []oci.Hook {
 func (b *builder) rest(n *device.Native) {
 	for _, e := range n.Env {
 		if !b.hasEnv(e.Entry) {
-			b.leaveOut("env", e.Entry, e.Origin, "the environment is fixed before a hook runs")
+			b.leaveOut("env", e.Entry, e.Origin, b.fixed("environment is"))
 		}
 	}
 	for _, g := range n.GIDs {
 		if !b.hasGID(g.GID) {
-			b.leaveOut("additionalGids", fmt.Sprint(g.GID), g.Origin, "the groups are fixed before a hook runs")
+			b.leaveOut("additionalGids", fmt.Sprint(g.GID), g.Origin, b.fixed("groups are"))
 		}
 	}
 	for _, d := range n.NetDevices {
@@ -112,6 +118,13 @@ func (b *builder) rest(n *device.Native) {
 			b.leaveOut("intelRdt", r.ClosID, r.Origin, "not done by this program")
 		}
 	}
+}
+
+func (b *builder) fixed(what string) string {
+	if b.c.Running {
+		return "the " + what + " those that its processes were started with"
+	}
+	return "the " + what + " fixed before a hook runs"
 }
 
 func (b *builder) hasEnv(entry string) bool {
@@ -151,14 +164,14 @@ func (b *builder) remarkOptions(a Action) {
 			remark("ro makes only the top of an rbind read-only; mounts below the source stay as they are (rro reaches them)"))
 	}
 	for _, word := range a.Mount.Options {
-		if !knownOption(word) {
+		if !KnownOption(word) {
 			b.plan.Warnings = append(b.plan.Warnings, remark(fmt.Sprintf("option %q means nothing on a bind and is ignored", word)))
 		}
 	}
 }
 
-// knownOption knows the words that mean something on a bind.
-func knownOption(word string) bool {
+// KnownOption knows the words that mean something on a bind.
+func KnownOption(word string) bool {
 	switch word {
 	case "bind", "rbind", "defaults", "idmap", "ridmap", "tmpcopyup",
 		"ro", "rw", "nosuid", "suid", "nodev", "dev", "noexec", "exec", "nosymfollow", "symfollow",

@@ -82,6 +82,26 @@ func (p *Policy) Check(requests []Request, who Container) error {
 	return &DeniedError{Items: denied, Who: who, AddTo: p.AddTo}
 }
 
+// CheckDenied tells whether [Policy.Deny] forbids names for a container to whoever asks,
+// be it the administrator of the host: nothing needs to be allowed to him. Only rules about
+// the annotations of a pod (FromPod) are not about him.
+func (p *Policy) CheckDenied(names []string, who Container) error {
+	var denied []Denied
+	for _, name := range names {
+		request := Request{Name: name, Origin: FromContainer}
+		for i := range p.Deny {
+			if rule := &p.Deny[i]; rule.denies(request, who) {
+				denied = append(denied, Denied{Request: request, Reason: "denied by " + rule.describe("deny"), Rule: rule})
+				break
+			}
+		}
+	}
+	if denied == nil {
+		return nil
+	}
+	return &DeniedError{Items: denied, Who: who, AddTo: p.AddTo}
+}
+
 // verdict gives no reason where the request is fine, and the rule that denies it, if any.
 func (p *Policy) verdict(r Request, who Container) (string, *Rule) {
 	if !parser.IsQualifiedName(r.Name) {

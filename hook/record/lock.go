@@ -21,7 +21,11 @@ var ErrLocked = errors.New("locked by another process")
 
 // Lock waits for the lock of a container, as long as ctx lets it.
 func (d *Dir) Lock(ctx context.Context, id, bundle string) (*Entry, error) {
-	name := nameFor(id, bundle)
+	return d.LockNamed(ctx, nameFor(id, bundle))
+}
+
+// LockNamed is Lock by the name that All gives.
+func (d *Dir) LockNamed(ctx context.Context, name string) (*Entry, error) {
 	e, err := d.lockName(name, unix.LOCK_EX|unix.LOCK_NB)
 	if !errors.Is(err, ErrLocked) {
 		return e, err

@@ -14,6 +14,8 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +38,13 @@ type Record struct {
 	Done    bool     `json:"done"`
 	Devices []string `json:"devices"`
 
+	// Time is when the container was given its devices, or was going to be.
+	Time time.Time `json:"time,omitzero"`
+	// Engine, Name and Pod ("NAMESPACE/NAME") are there where the engine tells them.
+	Engine string `json:"engine,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Pod    string `json:"pod,omitempty"`
+
 	// Root is the container's root file system in the runtime's mount namespace.
 	Root string `json:"root"`
 	// RootBorn tells it from another directory that gets its path later.
@@ -44,16 +53,53 @@ type Record struct {
 	// that were not there before.
 	Targets []string  `json:"targets,omitempty"`
 	Missing []Missing `json:"missing,omitempty"`
+	// Scope is what systemd was told, where it has a scope for the container.
+	Scope *Scope `json:"scope,omitempty"`
 	// Started says that the poststart hooks have been run.
 	Started bool `json:"started,omitempty"`
-	// Actions is the plan as it was printed.
-	Actions json.RawMessage `json:"actions,omitempty"`
+	// Actions and Unsupported are the plan as it was printed.
+	Actions     json.RawMessage `json:"actions,omitempty"`
+	Unsupported json.RawMessage `json:"unsupported,omitempty"`
+	// Mounted tells what was mounted from what the same path holds later.
+	Mounted []Mounted `json:"mounted,omitempty"`
+	// Hostless are the nodes, by index in Actions, that the host itself did not have.
+	Hostless []int `json:"hostless,omitempty"`
+	// Leaving are those of Devices that are being taken away.
+	Leaving []string `json:"leaving,omitempty"`
+	// RulesSkipped says that no cgroup was changed: the permissions of the nodes decide.
+	RulesSkipped bool `json:"rulesSkipped,omitempty"`
+}
+
+// Mounted is the file, as stat(2) names it, that is the root of an action's mount.
+type Mounted struct {
+	Action int    `json:"action"` // index in Actions
+	Dev    uint64 `json:"dev"`
+	Ino    uint64 `json:"ino"`
+}
+
+// Scope is the container's own unit of systemd, and what was changed of it.
+type Scope struct {
+	Unit string `json:"unit"`
+	// DeviceAllow is what was added; nothing where systemd does not filter.
+	DeviceAllow []DeviceAllow `json:"deviceAllow,omitempty"`
+	// Programs are pinned in bpffs for systemd to attach, and were replaced there.
+	Programs []string `json:"programs,omitempty"`
+}
+
+// DeviceAllow is one such property, with the access that its path had before.
+type DeviceAllow struct {
+	Path   string `json:"path"`
+	Access string `json:"access"`
+	Before string `json:"before,omitempty"`
 }
 
 // Missing is a path in the root that was going to be created: a directory or an empty
 // file, or a node where Type is set.
 type Missing struct {
-	Path  string `json:"path"`
+	Path string `json:"path"`
+	// Elsewhere says that it is on another mount than the root's, and ends with it.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+
 	Type  string `json:"type,omitempty"`
 	Major uint32 `json:"major,omitempty"`
 	Minor uint32 `json:"minor,omitempty"`
@@ -111,6 +157,14 @@ func nameFor(id, bundle string) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(hashed))
 	return fmt.Sprintf("%s-%016x", id, sum.Sum64())
+}
+
+// IDOf gives the container's id, or as much of it as there is, from the name of its files.
+func IDOf(name string) string {
+	if at := strings.LastIndexByte(name, '-'); at >= 0 {
+		return name[:at]
+	}
+	return name
 }
 
 const (

@@ -52,6 +52,21 @@ func (e *Entry) Others(f func(*Record)) error {
 	return nil
 }
 
+// All calls f with the name of each container's files and its record, in the order of the
+// names; err says why one cannot be read. What is only a lock is left out.
+func (d *Dir) All(f func(name string, r *Record, err error)) error {
+	names, err := d.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if r, err := d.read(name); !errors.Is(err, os.ErrNotExist) {
+			f(name, r, err)
+		}
+	}
+	return nil
+}
+
 // sweepAtOnce bounds the records that one start looks at. A start adds one at most, so
 // what is left over is found soon, and a host with thousands pays for these few.
 const sweepAtOnce = 16

@@ -85,7 +85,7 @@ func (in Supervised) Run(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.Command("/proc/self/exe", SuperviseVerb)
-	cmd.Env = []string{}
+	cmd.Env = []string{"GOMAXPROCS=1"} // it waits, mostly: one thread less to start
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	for _, n := range in.Namespaces {
