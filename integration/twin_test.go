@@ -28,7 +28,10 @@ type row struct {
 	paths    []string // looked at inside, beyond those that the spec names
 	writable []string
 	mounting []string // mounted on from inside
-	sweep    bool
+	// remounting are mounts that the container tries to take flags away from.
+	remounting []string
+	unmounting []string
+	sweep      bool
 
 	// differs is all that may differ: lines of the native report with a "-", lines of the direct one with a "+".
 	differs func(bed.Runtime) []string
@@ -122,7 +125,7 @@ func (r row) run(t *testing.T, rt bed.Runtime, how mode, targets []string) outco
 		names = []string{"v.example/dev=a"}
 	}
 	b := bed.NewBundle(t)
-	ask := report.Ask{Paths: slices.Concat(targets, r.paths, []string{"/dev"}), Writable: r.writable, Mounting: r.mounting}
+	ask := report.Ask{Paths: slices.Concat(targets, r.paths, []string{"/dev"}), Writable: r.writable, Mounting: r.mounting, Remounting: r.remounting, Unmounting: r.unmounting}
 	if r.sweep {
 		ask.Sweep = bed.AllNumbers(t)
 	}

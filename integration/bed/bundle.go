@@ -161,14 +161,14 @@ func Traces(t *testing.T) []report.Trace {
 	return out
 }
 
-// own gives the rootfs, but not the shared probe, to an id.
-func (b *Bundle) own(id int) {
+// own gives the rootfs, but not the shared probe, to an owner.
+func (b *Bundle) own(uid, gid int) {
 	b.t.Helper()
 	err := filepath.WalkDir(b.Rootfs, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() == "probe" {
 			return err
 		}
-		return os.Lchown(path, id, id)
+		return os.Lchown(path, uid, gid)
 	})
 	if err != nil {
 		b.t.Fatal(err)

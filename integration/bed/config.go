@@ -1,6 +1,10 @@
 package bed
 
 import (
+	"fmt"
+	"os/exec"
+	"syscall"
+
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
@@ -46,9 +50,40 @@ func baseConfig(id string) *specs.Spec {
 // WithUserNamespace maps the container's ids 0-65535 to the host's from 100000 on, as engines do, and gives the rootfs to them.
 func (b *Bundle) WithUserNamespace() {
 	b.t.Helper()
-	const base, size = 100000, 65536
-	ids := []specs.LinuxIDMapping{{ContainerID: 0, HostID: base, Size: size}}
-	b.Config.Linux.UIDMappings, b.Config.Linux.GIDMappings = ids, ids
+	ids := []specs.LinuxIDMapping{{ContainerID: 0, HostID: 100000, Size: 65536}}
+	b.WithIDs(ids, ids)
+}
+
+// WithIDs gives the container a user namespace with these ids, and the rootfs to the first of them.
+func (b *Bundle) WithIDs(users, groups []specs.LinuxIDMapping) {
+	b.t.Helper()
+	b.Config.Linux.UIDMappings, b.Config.Linux.GIDMappings = users, groups
 	b.Config.Linux.Namespaces = append(b.Config.Linux.Namespaces, specs.LinuxNamespace{Type: specs.UserNamespace})
-	b.own(base)
+	b.own(int(users[0].HostID), int(groups[0].HostID))
+}
+
+// JoinUserNamespace puts the container into a user namespace that another process has made, of which config.json names nothing but the path.
+func (b *Bundle) JoinUserNamespace(layout ...specs.LinuxIDMapping) {
+	b.t.Helper()
+	var ids []syscall.SysProcIDMap
+	for _, m := range layout {
+		ids = append(ids, syscall.SysProcIDMap{ContainerID: int(m.ContainerID), HostID: int(m.HostID), Size: int(m.Size)})
+	}
+	c := exec.Command(ToolBusybox, "sleep", "1000")
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true, Pdeathsig: syscall.SIGKILL}
+	b.must(c.Start())
+	b.t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	b.Config.Linux.Namespaces = append(b.Config.Linux.Namespaces, specs.LinuxNamespace{
+		Type: specs.UserNamespace, Path: fmt.Sprintf("/proc/%d/ns/user", c.Process.Pid),
+	})
+	b.own(int(layout[0].HostID), int(layout[0].HostID))
+}
+
+// JoinPids puts the container into a pid namespace that is there already.
+func (b *Bundle) JoinPids(path string) {
+	for i, ns := range b.Config.Linux.Namespaces {
+		if ns.Type == specs.PIDNamespace {
+			b.Config.Linux.Namespaces[i].Path = path
+		}
+	}
 }

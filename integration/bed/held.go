@@ -36,7 +36,8 @@ type Started struct {
 func (b *Bundle) Start(rt Runtime) *Started {
 	b.t.Helper()
 	s := &Started{b: b, rt: rt, cmd: exec.Command(rt.Path, "--root", roots, "run", "--bundle", b.Dir, b.ID)}
-	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.errs
+	// a pipe, not /dev/null: crun gives its streams to the container's root
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = strings.NewReader(""), &s.out, &s.errs
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	// a child of the runtime may outlive it with our pipes
 	s.cmd.WaitDelay = time.Second

@@ -128,6 +128,13 @@ func (h *Host) Mount(source, target, kind string, flags uintptr, data string) {
 	})
 }
 
+// Flags gives a mount of the test's other flags until the test ends.
+func (h *Host) Flags(target string, flags uintptr) {
+	h.t.Helper()
+	h.must(mount("", target, "", flags|unix.MS_REMOUNT|unix.MS_BIND, ""))
+	h.t.Cleanup(func() { h.must(mount("", target, "", unix.MS_REMOUNT|unix.MS_BIND, "")) })
+}
+
 // Pipe makes a FIFO.
 func (h *Host) Pipe(path string) {
 	h.t.Helper()

@@ -51,3 +51,20 @@ func (b *Bundle) Node(path string, mode, major, minor uint32) {
 func (b *Bundle) BindFolder(from, to string) {
 	b.Config.Mounts = append(b.Config.Mounts, specs.Mount{Destination: to, Type: "bind", Source: from, Options: []string{"rbind", "rw"}})
 }
+
+// Mode changes the mode of something in the image.
+func (b *Bundle) Mode(path string, mode os.FileMode) {
+	b.t.Helper()
+	b.must(os.Chmod(filepath.Join(b.Rootfs, path), mode))
+}
+
+// ReadOnlyVolume has config.json mount a folder of the host that the container may not change.
+func (b *Bundle) ReadOnlyVolume(from, to string) {
+	b.Config.Mounts = append(b.Config.Mounts, specs.Mount{Destination: to, Type: "bind", Source: from, Options: []string{"bind", "ro", "rprivate"}})
+}
+
+// Copy puts a file of the host into the image.
+func (b *Bundle) Copy(from, path string) {
+	b.t.Helper()
+	b.must(copyFile(from, b.inside(path), 0o755))
+}

@@ -24,6 +24,27 @@ func (b *Bundle) Live() {
 	b.Config.Process.Args = []string{"/busybox", "sleep", "1000"}
 }
 
+// LiveMounting makes it one that first mounts on folders.
+func (b *Bundle) LiveMounting(folders ...string) {
+	b.t.Helper()
+	b.Live()
+	script := ""
+	for _, f := range folders {
+		script += "/busybox mount -t tmpfs made-inside " + f + " && "
+	}
+	b.Config.Process.Args = []string{"/busybox", "sh", "-c", script + "exec /busybox sleep 1000"}
+}
+
+// WaitMounted waits until a container has made so many mounts.
+func (b *Bundle) WaitMounted(pid, n int) {
+	b.t.Helper()
+	WaitFor(b.t, "the container's mounts", func() bool {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
+		b.must(err)
+		return strings.Count(string(raw), " made-inside ") >= n
+	})
+}
+
 // RegisterLater makes the runtime call the hook at one of the stages after create.
 func (b *Bundle) RegisterLater(stage string) {
 	b.t.Helper()
@@ -46,8 +67,8 @@ func (b *Bundle) Create(rt Runtime) Result {
 	b.must(err)
 	defer f.Close()
 	c := exec.Command(rt.Path, "--root", roots, "create", "--bundle", b.Dir, b.ID)
-	c.Stdout, c.Stderr = f, f
-	_ = c.Run() // the exit code tells
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(""), f, f // not /dev/null: crun gives its streams to the container's root
+	_ = c.Run()                                               // the exit code tells
 	if c.ProcessState == nil {
 		b.t.Fatalf("%s: not run", rt.Path)
 	}
@@ -81,7 +102,7 @@ func (b *Bundle) Forget(pid int) {
 	RemoveCgroups(b.t, b.ID)
 }
 
-// StateFiles are all names in a hook's state folder.
+// StateFiles are all names in a hook's state folder, but for the list of the last failures, which stays.
 func StateFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -90,7 +111,9 @@ func StateFiles(t *testing.T, dir string) []string {
 	}
 	var out []string
 	for _, e := range entries {
-		out = append(out, e.Name())
+		if e.Name() != "failures" {
+			out = append(out, e.Name())
+		}
 	}
 	return out
 }

@@ -54,9 +54,26 @@ func (h *Host) node(n *cdi.DeviceNode) {
 // Library makes a shared object of nothing but a name.
 func (h *Host) Library(path, soname string) {
 	h.t.Helper()
+	h.compile(path, "int nothing;\n", "-shared", "-nostdlib", "-Wl,-soname,"+soname)
+}
+
+// SharedObject makes one of C.
+func (h *Host) SharedObject(path, code string) {
+	h.t.Helper()
+	h.compile(path, code, "-shared", "-fPIC")
+}
+
+// Program makes one of C that is linked dynamically.
+func (h *Host) Program(path, code string) {
+	h.t.Helper()
+	h.compile(path, code)
+}
+
+func (h *Host) compile(path, code string, flags ...string) {
+	h.t.Helper()
 	h.Dir(filepath.Dir(path))
-	c := exec.Command("gcc", "-shared", "-nostdlib", "-Wl,-soname,"+soname, "-x", "c", "-o", path, "-")
-	c.Stdin = strings.NewReader("int nothing;\n")
+	c := exec.Command("gcc", append(flags, "-x", "c", "-o", path, "-")...)
+	c.Stdin = strings.NewReader(code)
 	h.must(output(c))
 	h.must(os.Chmod(path, 0o755))
 	h.undo(path)

@@ -16,6 +16,7 @@ import (
 const (
 	toolProbe     = "probe"
 	toolHook      = "vendorhook"
+	toolStepper   = "stepper"
 	toolPreload   = "nolimit.so"
 	toolRunc      = "runc"
 	toolCTK       = "nvidia-ctk"
@@ -23,7 +24,7 @@ const (
 	toolHooksLoad = "hooks"
 )
 
-var toolNames = []string{toolProbe, toolHook, toolPreload, toolRunc, toolCTK, toolNvidia, toolHooksLoad}
+var toolNames = []string{toolProbe, toolHook, toolStepper, toolPreload, toolRunc, toolCTK, toolNvidia, toolHooksLoad}
 
 // peer is a program of another project, in a Go module of its own so that nothing of it reaches this one's go.mod.
 type peer struct {
@@ -52,7 +53,7 @@ func buildTools() (string, error) {
 			return "", err
 		}
 	}
-	for _, name := range []string{toolProbe, toolHook} {
+	for _, name := range []string{toolProbe, toolHook, toolStepper} {
 		if err := goBuild(".", filepath.Join(dir, name), false, "./"+name); err != nil {
 			return "", err
 		}

@@ -9,7 +9,7 @@
 set -euo pipefail
 
 suite=trixie
-packages=podman,crun,runc,conmon,catatonit,nftables
+packages=podman,crun,runc,conmon,catatonit,nftables,uidmap
 
 make_root() {
 	local root=$1 stamp="$suite $packages"

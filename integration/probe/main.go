@@ -1,6 +1,7 @@
 // Command probe is the process of the test containers: it looks around, prints a report.Report as JSON and leaves.
 //
-// It changes nothing but a directory of its own for the device sweep, and needs nothing of the image.
+// It changes nothing but a directory of its own for the device sweep, and needs nothing of the image. With a verb and arguments it is an
+// attacker instead.
 package main
 
 import (
@@ -19,6 +20,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 2 && attack(os.Args[1], os.Args[2:]) {
+		return
+	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
 		os.Exit(1)
@@ -47,8 +51,14 @@ func run() error {
 	for _, p := range ask.Paths {
 		r.Objects = append(r.Objects, look(p))
 	}
+	for _, p := range ask.Remounting {
+		r.Writable = append(r.Writable, remount(p)...)
+	}
 	for _, p := range ask.Writable {
 		r.Writable = append(r.Writable, p+" "+write(p))
+	}
+	for _, p := range ask.Unmounting {
+		r.Writable = append(r.Writable, "unmount "+p+" "+outcome(unix.Unmount(p, unix.MNT_DETACH)), "in "+p+" "+names(p))
 	}
 	for _, p := range ask.Mounting {
 		err := unix.Mount("made-inside", p, "tmpfs", 0, "")

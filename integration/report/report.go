@@ -17,6 +17,10 @@ type Ask struct {
 	Sweep *Sweep `json:"sweep,omitempty"`
 	// Writable are paths, or folders, to try to write to.
 	Writable []string `json:"writable,omitempty"`
+	// Remounting are mounts to take each flag away from, before the paths of Writable are tried.
+	Remounting []string `json:"remounting,omitempty"`
+	// Unmounting are mounts to take away.
+	Unmounting []string `json:"unmounting,omitempty"`
 	// Mounting are folders to mount a tmpfs on.
 	Mounting []string `json:"mounting,omitempty"`
 }
