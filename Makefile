@@ -45,6 +45,10 @@ test-unit: check-go ## Tests of the product's own packages
 test-integration: check-go ## Tests with real runtimes and engines (root)
 	@hack/test.sh integration
 
+.PHONY: test-long
+test-long: check-go ## All tests, those of faults, load, races and versions in full (root)
+	@hack/test.sh long
+
 .PHONY: lint
 lint: check-go ## golangci-lint, go vet, gofmt, shellcheck
 	@hack/lint.sh

@@ -30,4 +30,4 @@ for program in . ./floor ./library; do
 	name=$(basename "$(realpath "bench/$program")")
 	(cd bench && "$go" build -buildvcs=false -trimpath -ldflags '-s -w' -o "$work/$name" "$program")
 done
-"$work/bench" -config "$PWD/bench/testdata/podman-config.json" -dir "$work" -hook "$PWD/bin/oci-cdi-hook" -fixture "$PWD/integration/testdata/fixtures/nvidia-dgpu.yaml" "$@"
+"$work/bench" -config "$PWD/bench/testdata/podman-config.json" -dir "$work" -hook "$PWD/bin/oci-cdi-hook" -entry "$PWD/oci-hooks.d/oci-cdi-hook.json" -fixture "$PWD/integration/testdata/fixtures/nvidia-dgpu.yaml" "$@"

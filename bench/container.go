@@ -22,7 +22,7 @@ func (b *bench) inContainer(id string, annotations map[string]string, rounds int
 		return p, err
 	}
 	args := append([]string{"bench", "as-hook", out, strconv.Itoa(rounds), strconv.FormatBool(swap), b.floor, b.hook}, hookArgs...)
-	dir, err := b.world.bundle(id, annotations, oci.Hook{Path: b.self, Args: args, Env: []string{"TMPDIR=" + b.world.dir}})
+	dir, err := b.world.bundle(id, annotations, oci.Hook{Path: b.self, Args: args, Env: append([]string{"TMPDIR=" + b.world.dir}, b.env...)})
 	if err != nil {
 		return p, err
 	}
@@ -37,27 +37,28 @@ func (b *bench) inContainer(id string, annotations map[string]string, rounds int
 }
 
 func (b *bench) create(id, bundle string) (err error) {
-	runc := func(args ...string) error {
-		c := exec.Command(b.runtime, append([]string{"--root", b.world.path("run")}, args...)...)
-		// a file, not a pipe: the container holds it open
-		log, err := os.Create(b.world.path("runtime.log"))
-		if err != nil {
-			return err
-		}
-		defer log.Close()
-		c.Stdout, c.Stderr = log, log
-		if err := c.Run(); err != nil {
-			why, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("%s %s: %w: %s", b.runtime, strings.Join(args, " "), err, strings.TrimSpace(string(why)))
-		}
-		return nil
-	}
 	defer func() {
-		if e := runc("delete", "--force", id); err == nil {
+		if e := b.runc("delete", "--force", id); err == nil {
 			err = e
 		}
 	}()
-	return runc("create", "--bundle", bundle, id)
+	return b.runc("create", "--bundle", bundle, id)
+}
+
+func (b *bench) runc(args ...string) error {
+	c := exec.Command(b.runtime, append([]string{"--root", b.world.path("run")}, args...)...)
+	// a file, not a pipe: the container holds it open
+	log, err := os.Create(b.world.path("runtime.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	c.Stdout, c.Stderr = log, log
+	if err := c.Run(); err != nil {
+		why, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("%s %s: %w: %s", b.runtime, strings.Join(args, " "), err, strings.TrimSpace(string(why)))
+	}
+	return nil
 }
 
 // asHook is this program as the runtime calls it: OUT ROUNDS SWAP FLOOR HOOK [ARG...], state on stdin.
@@ -71,7 +72,7 @@ func asHook(args []string) error {
 		return err
 	}
 	floor := program{args: args[3:4], stdin: state}
-	hook := program{args: args[4:], stdin: state}
+	hook := program{args: args[4:], stdin: state, env: os.Environ()}
 	var p pair
 	for i := range rounds {
 		if err := p.round((args[2] == "true") != (i%2 == 1), floor, hook); err != nil {

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ type bench struct {
 	world                          *world
 	self, floor, library           string
 	hook, runtime, config          string
+	env                            []string // that hooks.d gives the hook
 	containers, rounds, specRounds int
 	out                            table
 }
@@ -38,6 +40,7 @@ func run() error {
 	fixture := flag.String("fixture", "", "spec file of a dGPU")
 	flag.StringVar(&b.config, "config", "", "OCI config that podman wrote")
 	flag.StringVar(&b.hook, "hook", "", "the hook")
+	entry := flag.String("entry", "", "the hook's entry of hooks.d, for the environment that engines give it")
 	flag.StringVar(&b.runtime, "runtime", "runc", "OCI runtime")
 	flag.IntVar(&b.containers, "containers", 40, "containers for the one-device rows")
 	flag.IntVar(&b.rounds, "rounds", 200, "rounds with nothing asked")
@@ -52,11 +55,27 @@ func run() error {
 	if b.world, err = newWorld(*dir, *fixture); err != nil {
 		return err
 	}
+	if b.env, err = entryEnv(*entry); err != nil {
+		return err
+	}
 	b.floor, b.library = b.world.path("floor"), b.world.path("library")
-	for _, rows := range []func() error{b.nothingAsked, b.oneDevice, b.precreate, b.specFiles, b.size} {
+	for _, rows := range []func() error{b.nothingAsked, b.oneDevice, b.precreate, b.specFiles, b.size, b.verify} {
 		if err := rows(); err != nil {
 			return err
 		}
 	}
 	return b.out.print(os.Stdout)
+}
+
+// entryEnv is the environment that an entry of hooks.d sets.
+func entryEnv(path string) ([]string, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var entry struct {
+		Hook struct{ Env []string }
+	}
+	err = json.Unmarshal(raw, &entry)
+	return entry.Hook.Env, err
 }

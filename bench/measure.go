@@ -14,6 +14,7 @@ import (
 type program struct {
 	args  []string
 	stdin []byte // small enough for a pipe's buffer
+	env   []string
 }
 
 // cost is what one run of a program took.
@@ -43,7 +44,7 @@ func (p program) once() (cost, error) {
 
 	c := exec.Command(p.args[0], p.args[1:]...)
 	c.Stdin, c.Stderr = r, stderr
-	c.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	c.Env = append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, p.env...)
 	start := time.Now()
 	err = c.Run()
 	took := time.Since(start)

@@ -70,7 +70,7 @@ func (b *bench) precreate() error {
 		return err
 	}
 	args := []string{b.hook, "precreate", "--spec-dir", specs, "--state-dir", b.world.path("state")}
-	p, err := alternate(b.rounds, program{args: args, stdin: plain}, program{args: args, stdin: asking})
+	p, err := alternate(b.rounds, program{args: args, stdin: plain, env: b.env}, program{args: args, stdin: asking, env: b.env})
 	if err != nil {
 		return err
 	}

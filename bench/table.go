@@ -12,6 +12,7 @@ type row struct {
 	name, against string
 	took          cost
 	ratio, limit  float64
+	cpuLimit      time.Duration
 }
 
 type table struct {
@@ -22,7 +23,7 @@ type table struct {
 var errOver = errors.New("over a limit")
 
 func (t *table) add(name string, took cost, against string, ratio, limit float64) {
-	t.rows = append(t.rows, row{name, against, took, ratio, limit})
+	t.rows = append(t.rows, row{name: name, against: against, took: took, ratio: ratio, limit: limit})
 }
 
 // print writes the table and fails where a row is over its limit.
@@ -38,6 +39,13 @@ func (t *table) print(out io.Writer) error {
 		if r.limit > 0 {
 			limit = fmt.Sprintf("%.3g", r.limit)
 			if r.ratio > r.limit {
+				limit += " OVER"
+				over = errOver
+			}
+		}
+		if r.cpuLimit > 0 {
+			limit = fmt.Sprintf("%v of CPU", r.cpuLimit)
+			if r.took.CPU > r.cpuLimit {
 				limit += " OVER"
 				over = errOver
 			}

@@ -96,7 +96,7 @@ write_config() {
 		  ],
 		  "annotations": {$annotations},
 		  "hooks": {"createRuntime": [{
-		    "path": "$hook", "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"], "timeout": 120,
+		    "path": "$hook", "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "GOMAXPROCS=1"], "timeout": 120,
 		    "args": ["oci-cdi-hook", "createRuntime", "--spec-dir", "$work/cdi", "--state-dir", "$work/state"]
 		  }]},
 		  "linux": {

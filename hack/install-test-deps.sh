@@ -18,6 +18,7 @@ gcc:gcc
 /usr/include/stdlib.h:libc6-dev
 nsenter:util-linux
 debootstrap:debootstrap
+newuidmap:uidmap
 /etc/ssl/certs/ca-certificates.crt:ca-certificates
 '
 lint_deps='

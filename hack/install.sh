@@ -49,6 +49,7 @@ if [ -n "$remove" ]; then
 	for f in oci-hooks.d/*.json; do rm -f "$destdir$shared/$(basename "$f")"; done
 	rm -f "$destdir$hook" "$destdir$doc/config.toml.example"
 	# ours alone; not there, or somebody else's files in it: fine
+	[ -n "$destdir" ] || rm -f /run/oci-cdi-hook/failures
 	[ -n "$destdir" ] || rmdir /run/oci-cdi-hook 2>/dev/null || true
 	rmdir "$destdir$doc" "$destdir$precreate" "$destdir$(dirname "$precreate")" 2>/dev/null || true
 	exit 0

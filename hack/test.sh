@@ -1,5 +1,7 @@
 #!/bin/bash
-# Runs the tests: test.sh all|unit|integration
+# Runs the tests: test.sh all|unit|integration|long
+#
+# "long" is "all" with OCI_CDI_HOOK_LONG=1, which makes the tests of faults, load, races and many versions use their full forms.
 #
 # Packages that integration needs are installed first (see install-test-deps.sh). Without root there are no real containers: the unit tests
 # run and what is left out is said.
@@ -21,15 +23,21 @@ unit() {
 integration() {
 	echo "== integration tests: real runtimes and engines"
 	make --no-print-directory build
-	(cd integration && OCI_CDI_HOOK=$root/bin/oci-cdi-hook go_test -count=1 -timeout 60m "$@" ./...)
+	(cd integration && OCI_CDI_HOOK=$root/bin/oci-cdi-hook go_test -count=1 -timeout "$timeout" "$@" ./...)
 }
 
 left_out() {
 	echo "== left out: $1"
 }
 
-mode=${1:?all, unit or integration}
+mode=${1:?all, unit, integration or long}
 shift
+timeout=60m
+if [ "$mode" = long ]; then
+	export OCI_CDI_HOOK_LONG=1
+	timeout=6h
+	mode=all
+fi
 case $mode in
 unit)
 	unit "$@"
@@ -50,7 +58,7 @@ all)
 	integration "$@"
 	;;
 *)
-	echo "test.sh: $mode: all, unit or integration" >&2
+	echo "test.sh: $mode: all, unit, integration or long" >&2
 	exit 2
 	;;
 esac
