@@ -15,8 +15,9 @@ import (
 const pinTemporary = "_oci_cdi_hook"
 
 type objectAttr struct {
-	path      uint64
-	fd, flags uint32
+	path uint64
+	fd   uint32
+	_    uint32 // file_flags: none
 }
 
 func getPinned(name string) (*os.File, error) {

@@ -139,8 +139,8 @@ func TestAttachRefuses(t *testing.T) {
 		"denied": {devices: []string{"a"}, code: 3, want: "a [[deny]] wins", change: func(b *bed, _ *oci.Reference) {
 			b.settings.Policy.Deny = []policy.Rule{{Devices: []string{"v.example/dev=*"}}}
 		}},
-		"ended":           {devices: []string{"a"}, want: "it has ended", change: func(b *bed, ref *oci.Reference) { ref.Pid = 1 << 22 }},
-		"another process": {devices: []string{"a"}, want: "it has ended", change: func(b *bed, ref *oci.Reference) { ref.StartTime = 1 }},
+		"ended":           {devices: []string{"a"}, want: "it has ended", change: func(_ *bed, ref *oci.Reference) { ref.Pid = 1 << 22 }},
+		"another process": {devices: []string{"a"}, want: "it has ended", change: func(_ *bed, ref *oci.Reference) { ref.StartTime = 1 }},
 		"pid 1":           {devices: []string{"a"}, want: "not a container's process", change: func(_ *bed, ref *oci.Reference) { ref.Pid = 1 }},
 		"ourselves":       {devices: []string{"a"}, want: "the host's own", change: func(_ *bed, ref *oci.Reference) { ref.Pid = os.Getpid() }},
 		"no id":           {devices: []string{"a"}, want: "one path component", change: func(_ *bed, ref *oci.Reference) { ref.ID = "a/b" }},

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"oci-cdi-hook/cgroups"
 	"oci-cdi-hook/hook/device"
 	"oci-cdi-hook/hook/doctor"
@@ -25,6 +23,7 @@ type Examination struct {
 	Checks doctor.Findings `json:"checks"`
 }
 
+// Doctor looks for what would keep the hook from working on this host; it changes nothing.
 func Doctor(ctx context.Context, s Settings, host doctor.Host) *Examination {
 	var found doctor.Findings
 	configured := s.load()
@@ -60,9 +59,8 @@ func (s Settings) describe() string {
 
 func examineKernel(found *doctor.Findings) {
 	release := "unknown"
-	var uts unix.Utsname
-	if err := unix.Uname(&uts); err == nil {
-		release = unix.ByteSliceToString(uts.Release[:])
+	if raw, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		release = strings.TrimSpace(string(raw))
 	}
 	var have []string
 	for _, f := range mounts.Features() {
@@ -126,8 +124,8 @@ func examineBPF(found *doctor.Findings, subject, dir string) error {
 func (s Settings) examinePolicy(found *doctor.Findings) {
 	const subject = "policy"
 	allow, deny := len(s.Policy.Allow), len(s.Policy.Deny)
-	switch {
-	case allow == 0:
+	switch allow {
+	case 0:
 		found.Ok(subject, "containers outside pods get what they ask for, pods get nothing (no [[allow]] rule), %d deny rules", deny)
 	default:
 		found.Ok(subject, "%d allow and %d deny rules", allow, deny)

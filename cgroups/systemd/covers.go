@@ -97,7 +97,7 @@ func (l Rule) covers(r cgroups.Rule, groups func() []group) bool {
 	default:
 		return false
 	}
-	return within(r, kind, int64(unix.Major(st.Rdev)), int64(unix.Minor(st.Rdev)), l.Access) //nolint:unconvert // its size differs between machines
+	return within(r, kind, int64(unix.Major(st.Rdev)), int64(unix.Minor(st.Rdev)), l.Access)
 }
 
 func parseNumbers(text string) (major, minor int64, ok bool) {

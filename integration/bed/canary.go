@@ -43,7 +43,7 @@ func (h *Host) Canary() *Canary {
 	h.must(err)
 	c := &Canary{t: h.t, inotify: os.NewFile(uintptr(fd), "inotify"), names: map[int32]string{}}
 	h.t.Cleanup(func() { c.inotify.Close() })
-	h.must(filepath.WalkDir(CanaryDir, func(path string, d fs.DirEntry, err error) error {
+	h.must(filepath.WalkDir(CanaryDir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
