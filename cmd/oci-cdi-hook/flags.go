@@ -28,12 +28,12 @@ func (c *commonFlags) add(f *pflag.FlagSet) {
 	c.set = f
 	c.settings = hook.Defaults()
 	f.StringArrayVar(&c.settings.SpecDirs, "spec-dir", c.settings.SpecDirs,
-		"directory of CDI specs; may be repeated, later ones win; replaces the default")
-	f.StringVar(&c.configFile, "config-file", "", "configuration (default "+settings.DefaultFile+", which may be missing)")
+		"look for CDI specs in `DIR`; may be repeated, later ones win; replaces the default")
+	f.StringVar(&c.configFile, "config-file", "", "configuration `FILE` (default "+settings.DefaultFile+", which may be missing)")
 	f.StringVar(&c.settings.StateDir, "state-dir", c.settings.StateDir,
-		"directory of the records of what was done to containers (default "+hook.DefaultStateDir+", rootless the user's runtime directory)")
-	f.StringVar(&c.logFile, "log-file", log.Auto, "file to log to; auto is the journal, else syslog")
-	f.StringVar(&c.logLevel, "log-level", log.Info.String(), "what is logged: error, warning, info or debug")
+		"keep the records of what was done to containers in `DIR` (default "+hook.DefaultStateDir+", rootless the user's runtime directory)")
+	f.StringVar(&c.logFile, "log-file", log.Auto, "`FILE` to log to; auto is the journal, else syslog")
+	f.StringVar(&c.logLevel, "log-level", log.Info.String(), "`LEVEL` of what is logged: error, warning, info or debug")
 }
 
 func (c *commonFlags) check() (err error) {

@@ -21,8 +21,13 @@ func listCommand(s streams) *cobra.Command {
 	var flags commonFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the devices that can be asked for",
+		Use:   "list",
+		Short: "List the devices that can be asked for",
+		Long: `List the devices that can be asked for, and the spec file that each comes from. What
+cannot be had is named with the reason: definitions that another directory hides, names
+defined twice in one directory, files that do not load.
+
+The exit code is 0 also where files could not be used: the others still count.`,
 		Example: "  oci-cdi-hook list\n  oci-cdi-hook list --json --spec-dir /etc/cdi",
 		Args:    wantArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
@@ -79,6 +84,12 @@ func planCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan NAME...",
 		Short: "Show what a container would be given for device names",
+		Long: `Show what a container would be given for device names, in the order in which it is done:
+mounts, nodes, cgroup rules and hooks; then what a hook cannot give, with the flags or the
+pod's YAML that do. Nothing is changed. With --config or --bundle it is said of a certain
+container, else of one that has nothing of its own.
+
+Exit code 3 if a name is unknown or malformed, or the request would be refused.`,
 		Example: `  oci-cdi-hook plan vendor.com/device=myDevice
   oci-cdi-hook plan vendor.com/device=myDevice --bundle /run/containers/mine --json`,
 		Args: wantArgs(cobra.MinimumNArgs(1)),
@@ -104,8 +115,8 @@ func planCommand(s streams) *cobra.Command {
 		},
 	}
 	flags.add(cmd.Flags())
-	cmd.Flags().StringVar(&config, "config", "", "OCI config that the container has")
-	cmd.Flags().StringVar(&bundle, "bundle", "", "OCI bundle that the container has")
+	cmd.Flags().StringVar(&config, "config", "", "the container's OCI config is `FILE`")
+	cmd.Flags().StringVar(&bundle, "bundle", "", "the container's OCI bundle is `DIR`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -19,8 +19,8 @@ func precreateCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   filterStage,
 		Short: "OCI hook stage of podman: the config is on stdin, and goes to stdout with the devices in it",
-		Example: `  in a hooks.d directory of its own: "args": ["oci-cdi-hook", "precreate"], "stages": ["precreate"]
-  by hand: oci-cdi-hook precreate < config.json > edited.json`,
+		Example: `  "args": ["oci-cdi-hook", "precreate"], "stages": ["precreate"]     in a hooks.d directory of its own
+  oci-cdi-hook precreate < config.json > edited.json`,
 		Args: wantArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := flags.check(); err != nil {

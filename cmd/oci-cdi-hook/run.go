@@ -89,11 +89,10 @@ func newRoot(args []string, s streams) *cobra.Command {
 
 Engines run it by itself, from hooks.d. People use it to see what there is (list), what
 would be done (plan), what was done (status), and whether it is still so (verify).`,
-		Version:           version,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		Args:              wantArgs(cobra.NoArgs),
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          wantArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_ = cmd.Help()
 			return usageError{errors.New("a verb is missing")}
@@ -113,7 +112,7 @@ would be done (plan), what was done (status), and whether it is still so (verify
 		root.AddCommand(stageCommand(name, s))
 	}
 	root.AddCommand(precreateCommand(s), listCommand(s), validateCommand(s), planCommand(s), convertCommand(s))
-	root.AddCommand(statusCommand(s), verifyCommand(s), doctorCommand(s), versionCommand(s))
+	root.AddCommand(statusCommand(s), verifyCommand(s), doctorCommand(s), completionCommand(s), versionCommand(s))
 	root.AddCommand(attachCommand(s), detachCommand(s))
 	return root
 }
@@ -146,26 +145,25 @@ func execCommand() *cobra.Command {
 	}
 }
 
+// helpAbout is what help prints for a verb.
+func helpAbout(name string, s streams) error {
+	root := newRoot(nil, s)
+	root.SetArgs([]string{"help", name})
+	root.SetOut(s.out)
+	return root.Execute()
+}
+
 // helpCommand is cobra's, but for words that it would take for no mistake.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "help [verb]", Short: "Help about a verb",
+		Use: "help [verb]", Short: "Help about a verb", Example: "  oci-cdi-hook help plan",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				return usageError{fmt.Errorf("no verb %q", strings.Join(args, " "))}
 			}
+			about.InitDefaultHelpFlag()
 			return about.Help()
-		},
-	}
-}
-
-func versionCommand(s streams) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: wantArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(s.out, "oci-cdi-hook %s (commit %s)\n", version, commit)
-			return err
 		},
 	}
 }

@@ -26,10 +26,10 @@ type targetFlags struct {
 func (t *targetFlags) addTo(cmd *cobra.Command) {
 	f := cmd.Flags()
 	t.add(f)
-	f.IntVar(&t.target.Pid, "pid", 0, "the container whose first process this is, in place of ID")
+	f.IntVar(&t.target.Pid, "pid", 0, "the container whose first process is `PID`, in place of ID")
 	f.StringArrayVar(&t.target.Roots, "root", nil,
-		"state directory of a runtime to search for ID, a pattern as for the shell; may be repeated; replaces the default: those of runc, crun, youki, podman, CRI-O, containerd")
-	f.DurationVar(&t.deadline, "deadline", hook.Defaults().Deadline, "time after which all is undone; 0 for none")
+		"search `DIR`, a runtime's state directory, for ID; a pattern as for the shell; may be repeated; replaces the default: those of runc, crun, youki, podman, CRI-O, containerd")
+	f.DurationVar(&t.deadline, "deadline", hook.Defaults().Deadline, "`TIME` after which all is undone; 0 for none")
 	f.BoolVar(&t.asJSON, "json", false, "print one JSON object")
 }
 

@@ -109,6 +109,6 @@ any with the lowest version that allows what it uses. The file itself stays as i
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&format, "to", "", "json or yaml; the file's own format by default")
+	cmd.Flags().StringVar(&format, "to", "", "print `FORMAT`, json or yaml (default the file's own)")
 	return cmd
 }

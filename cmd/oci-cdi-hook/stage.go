@@ -17,6 +17,16 @@ import (
 // same moment as createRuntime.
 var stages = []string{"createRuntime", "prestart", "poststart", "poststop"}
 
+func stageShort(name string) string {
+	switch {
+	case isLater(name):
+		return "OCI hook stage: run the vendors' " + name + " hooks; the container's state is on stdin"
+	case name == "prestart":
+		return "OCI hook stage: createRuntime by its older name"
+	}
+	return "OCI hook stage: give the container its devices; its state is on stdin"
+}
+
 func isStage(verb string) bool { return slices.Contains(stages, verb) }
 
 // isLater tells of stages after those that give devices.
@@ -34,7 +44,7 @@ func newStageRun(name string, f *pflag.FlagSet) *stageRun {
 	r := &stageRun{name: name}
 	r.add(f)
 	f.DurationVar(&r.deadline, "deadline", hook.Defaults().Deadline,
-		"time after which all is undone; keep it below the timeout in hooks.d; 0 for none")
+		"`TIME` after which all is undone; keep it below the timeout in hooks.d; 0 for none")
 	return r
 }
 
@@ -46,7 +56,7 @@ func runStage(name string, args []string, s streams) error {
 	r := newStageRun(name, f)
 	err := f.Parse(args)
 	if errors.Is(err, pflag.ErrHelp) {
-		return stageCommand(name, s).Help()
+		return helpAbout(name, s)
 	}
 	if err == nil && f.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
@@ -82,8 +92,8 @@ func (r *stageRun) serve(ctx context.Context, s streams) (*hook.Outcome, error) 
 func stageCommand(name string, s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                name,
-		Short:              "OCI hook stage: the container's state is on stdin",
-		Example:            `  in hooks.d: "args": ["oci-cdi-hook", "` + name + `", "--deadline", "100s"]`,
+		Short:              stageShort(name),
+		Example:            `  "args": ["oci-cdi-hook", "` + name + `", "--deadline", "100s"]     in hooks.d`,
 		DisableFlagParsing: true,
 		RunE:               func(_ *cobra.Command, args []string) error { return runStage(name, args, s) },
 	}
