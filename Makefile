@@ -69,6 +69,15 @@ install: ## The hook and its hooks.d entries, under $(DESTDIR)$(PREFIX)
 uninstall: ## The reverse; the hooks.d entries go first
 	@hack/install.sh --remove '$(PREFIX)' '$(DESTDIR)'
 
+.PHONY: man
+man: check-go ## The man pages, in bin/man
+	@mkdir -p bin/man
+	$(GO) run -C packaging ./man ../docs ../bin/man
+
+.PHONY: packages
+packages: build man ## The .deb and the .rpm, in bin
+	@packaging/build.sh '$(VERSION)'
+
 .PHONY: clean
 clean: ## Build outputs; caches outside the tree stay
 	rm -rf bin

@@ -19,6 +19,7 @@ gcc:gcc
 nsenter:util-linux
 debootstrap:debootstrap
 newuidmap:uidmap
+rpm:rpm
 /etc/ssl/certs/ca-certificates.crt:ca-certificates
 '
 lint_deps='

@@ -63,13 +63,21 @@ events_logger = "file"
 `, p.runtime, raw))
 }
 
+// newTrixie is one with the hook, a spec and an image.
 func newTrixie(t *testing.T, spec string) *bed.Trixie {
+	t.Helper()
+	x := bareTrixie(t, spec)
+	x.Install(bed.Hook(t))
+	return x
+}
+
+// bareTrixie is the same without the hook.
+func bareTrixie(t *testing.T, spec string) *bed.Trixie {
 	t.Helper()
 	bed.LeavesNothing(t)
 	h := bed.NewHost(t)
 	h.StandInsFor(bed.WriteSpec(t, "spec.yaml", spec))
 	x := bed.NewTrixie(t)
-	x.Install(bed.Hook(t))
 	x.Write("/etc/cdi/v.yaml", spec)
 	x.Write(configFile, "log = \""+bed.LogFile+"\"\n")
 	x.Write("/etc/containers/storage.conf", "[storage]\ndriver = \"vfs\"\nrunroot = \"/run/containers/storage\"\ngraphroot = \"/var/lib/containers/storage\"\n")

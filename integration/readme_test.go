@@ -149,7 +149,8 @@ func readersPodman(t *testing.T, h *bed.Host, rt bed.Runtime) []string {
 func installed(t *testing.T, before ...string) []string {
 	t.Helper()
 	var out []string
-	for _, top := range []string{"/etc/cdi", "/usr/libexec/oci", "/usr/share/containers", "/usr/share/doc/oci-cdi-hook", "/run/oci-cdi-hook"} {
+	for _, top := range []string{"/etc/cdi", "/usr/libexec/oci", "/usr/share/containers", "/usr/share/doc/oci-cdi-hook", "/run/oci-cdi-hook",
+		"/usr/bin/oci-cdi-hook", "/usr/share/bash-completion", "/usr/share/zsh", "/usr/share/fish", "/usr/share/man/man5", "/usr/share/man/man8"} {
 		err := filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && !slices.Contains(before, path) {
 				out = append(out, path)

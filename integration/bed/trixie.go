@@ -56,6 +56,7 @@ func NewTrixie(t *testing.T) *Trixie {
 		_, err = os.Stat(x.Path("/run/ready"))
 		return err == nil
 	})
+	x.Copy(ToolBusybox, ToolBusybox, 0o755)
 	return x
 }
 
@@ -94,16 +95,11 @@ func (x *Trixie) Write(name, content string) {
 	}
 }
 
-// Install installs the project in it, with the hook under test, and a program for containers that live.
+// Install installs the project in it, with the hook under test.
 func (x *Trixie) Install(hook string) {
 	x.t.Helper()
 	if res := Run(x.t, "", nil, "../hack/install.sh", "/usr", strings.TrimSuffix(x.Path("/"), "/")); res.Refused() {
 		x.t.Fatalf("install: %s", res.Stderr)
 	}
-	if err := copyFile(hook, x.Path("/usr/libexec/oci/hooks.d/oci-cdi-hook"), 0o755); err != nil {
-		x.t.Fatal(err)
-	}
-	if err := copyFile(ToolBusybox, x.Path(ToolBusybox), 0o755); err != nil {
-		x.t.Fatal(err)
-	}
+	x.Copy(hook, "/usr/libexec/oci/hooks.d/oci-cdi-hook", 0o755)
 }
