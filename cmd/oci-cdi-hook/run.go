@@ -108,12 +108,24 @@ would be done (plan), what was done (status), and whether it is still so (verify
 		root.AddCommand(execCommand(), superviseCommand(s))
 		return root
 	}
+	const forPeople, forEngines = "people", "engines"
+	root.AddGroup(&cobra.Group{ID: forPeople, Title: "For people:"}, &cobra.Group{ID: forEngines, Title: "For engines, from hooks.d:"})
+	root.SetHelpCommandGroupID(forPeople)
 	for _, name := range stages {
 		root.AddCommand(stageCommand(name, s))
 	}
-	root.AddCommand(precreateCommand(s), listCommand(s), validateCommand(s), planCommand(s), convertCommand(s))
+	root.AddCommand(precreateCommand(s))
+	for _, cmd := range root.Commands() {
+		cmd.GroupID = forEngines
+	}
+	root.AddCommand(listCommand(s), validateCommand(s), planCommand(s), convertCommand(s))
 	root.AddCommand(statusCommand(s), verifyCommand(s), doctorCommand(s), completionCommand(s), versionCommand(s))
 	root.AddCommand(attachCommand(s), detachCommand(s))
+	for _, cmd := range root.Commands() {
+		if cmd.GroupID == "" {
+			cmd.GroupID = forPeople
+		}
+	}
 	return root
 }
 
@@ -163,6 +175,7 @@ func helpCommand() *cobra.Command {
 				return usageError{fmt.Errorf("no verb %q", strings.Join(args, " "))}
 			}
 			about.InitDefaultHelpFlag()
+			about.InitDefaultVersionFlag()
 			return about.Help()
 		},
 	}

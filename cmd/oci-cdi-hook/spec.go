@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +76,7 @@ func printValidation(s streams, v *hook.Validation) {
 	}
 	printConflicts(s.out, v.Conflicts)
 	if len(v.Files) == 0 {
-		fmt.Fprintf(s.err, "no spec files in %v\n", v.Searched)
+		fmt.Fprintln(s.err, "no spec files in", strings.Join(v.Searched, ", "))
 	}
 }
 

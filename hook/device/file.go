@@ -60,6 +60,8 @@ func Skipped(path string) (reason string, skipped bool) {
 	switch ext := filepath.Ext(path); ext {
 	case ".json", ".yaml":
 		return "", false
+	case "":
+		return "engines read only files that end in .json or .yaml", true
 	default:
 		return fmt.Sprintf("engines read only files that end in .json or .yaml, not in %s", shown(ext)), true
 	}
