@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,7 +91,7 @@ type report struct {
 	Dir, Stdin string
 	FDs        map[string]string
 	Pgrp, Pid  int
-	Signals    string            // of /proc/self/status, ignored ones
+	Ignored    uint64            // the signals, SigIgn of /proc/self/status
 	Cgroup     string            // /proc/self/cgroup
 	Namespaces map[string]string // by kind
 	UID        int
@@ -121,12 +122,9 @@ func writeReport(to string) error {
 		return err
 	}
 	r.Stdin = string(stdin)
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
+	if r.Ignored, err = ignoredSignals(); err != nil {
 		return err
 	}
-	_, after, _ := strings.Cut(string(status), "SigIgn:\t")
-	r.Signals, _, _ = strings.Cut(after, "\n")
 	cgroup, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return err
@@ -142,6 +140,16 @@ func writeReport(to string) error {
 		return err
 	}
 	return os.WriteFile(to, text, 0o666)
+}
+
+func ignoredSignals() (uint64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(status), "SigIgn:\t")
+	mask, _, _ := strings.Cut(after, "\n")
+	return strconv.ParseUint(mask, 16, 64)
 }
 
 func testBinary(t *testing.T) string {
