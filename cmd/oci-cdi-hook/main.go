@@ -6,6 +6,8 @@ package main
 import (
 	"io"
 	"os"
+
+	"oci-cdi-hook/hook/early"
 )
 
 // Set by the build.
@@ -21,5 +23,5 @@ type streams struct {
 }
 
 func main() {
-	os.Exit(run(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	os.Exit(run(os.Args[1:], streams{in: early.Stdin, out: os.Stdout, err: os.Stderr}))
 }
