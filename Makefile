@@ -58,8 +58,12 @@ fuzz: check-go ## Every fuzz target for FUZZTIME (1m)
 	@hack/fuzz.sh
 
 .PHONY: bench
-bench: build ## Ratios against an empty program (root)
+bench: build ## What it costs, as ratios, each with its target (root)
 	@bench/bench.sh
+
+.PHONY: bench-docs
+bench-docs: build ## The same, into docs/performance.md and its plot
+	@DOCS=1 bench/bench.sh
 
 .PHONY: install
 install: ## The hook and its hooks.d entries, under $(DESTDIR)$(PREFIX)

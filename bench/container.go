@@ -16,12 +16,17 @@ import (
 // inContainer creates a container whose createRuntime hook is this program, which then runs floor and the hook in turns with the state that
 // the runtime gave it. The container is not started.
 func (b *bench) inContainer(id string, annotations map[string]string, rounds int, swap bool, hookArgs ...string) (pair, error) {
+	return b.programInContainer(id, annotations, rounds, swap, append([]string{b.hook}, hookArgs...)...)
+}
+
+// programInContainer does the same with a program of the caller's choice.
+func (b *bench) programInContainer(id string, annotations map[string]string, rounds int, swap bool, command ...string) (pair, error) {
 	var p pair
 	out := b.world.path("times", id)
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return p, err
 	}
-	args := append([]string{"bench", "as-hook", out, strconv.Itoa(rounds), strconv.FormatBool(swap), b.floor, b.hook}, hookArgs...)
+	args := append([]string{"bench", "as-hook", out, strconv.Itoa(rounds), strconv.FormatBool(swap), b.floor}, command...)
 	dir, err := b.world.bundle(id, annotations, oci.Hook{Path: b.self, Args: args, Env: append([]string{"TMPDIR=" + b.world.dir}, b.env...)})
 	if err != nil {
 		return p, err

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -21,6 +22,8 @@ type program struct {
 type cost struct {
 	Wall time.Duration // from its start to its end
 	CPU  time.Duration // its own and its children's, user and system: less moved by what else runs on the machine
+
+	Faults, Switches int64 // page faults that read nothing, and times it gave the processor away
 }
 
 // once runs the program to its end.
@@ -55,7 +58,35 @@ func (p program) once() (cost, error) {
 		}
 		return cost{}, fmt.Errorf("%s: %w: %s", strings.Join(p.args, " "), err, bytes.TrimSpace(why))
 	}
-	return cost{Wall: took, CPU: c.ProcessState.UserTime() + c.ProcessState.SystemTime()}, nil
+	return costOf(took, c.ProcessState), nil
+}
+
+func costOf(took time.Duration, s *os.ProcessState) cost {
+	c := cost{Wall: took, CPU: s.UserTime() + s.SystemTime()}
+	if usage, ok := s.SysUsage().(*syscall.Rusage); ok {
+		c.Faults, c.Switches = usage.Minflt, usage.Nvcsw
+	}
+	return c
+}
+
+func (c cost) plus(d cost) cost {
+	return cost{Wall: c.Wall + d.Wall, CPU: c.CPU + d.CPU, Faults: c.Faults + d.Faults, Switches: c.Switches + d.Switches}
+}
+
+// inTurns does n things in turns, each round beginning with another.
+func inTurns(rounds, n int, do func(i int) (cost, error)) ([][]cost, error) {
+	costs := make([][]cost, n)
+	for round := range rounds {
+		for k := range n {
+			i := (round + k) % n
+			took, err := do(i)
+			if err != nil {
+				return nil, err
+			}
+			costs[i] = append(costs[i], took)
+		}
+	}
+	return costs, nil
 }
 
 // pair holds the costs of two programs that ran in turns.
@@ -92,11 +123,16 @@ func (p *pair) round(swap bool, a, b program) error {
 
 // median takes the middle of each part by itself.
 func median(costs []cost) cost {
-	return cost{Wall: middle(costs, func(c cost) time.Duration { return c.Wall }), CPU: middle(costs, func(c cost) time.Duration { return c.CPU })}
+	return cost{
+		Wall:     time.Duration(middle(costs, func(c cost) int64 { return int64(c.Wall) })),
+		CPU:      time.Duration(middle(costs, func(c cost) int64 { return int64(c.CPU) })),
+		Faults:   middle(costs, func(c cost) int64 { return c.Faults }),
+		Switches: middle(costs, func(c cost) int64 { return c.Switches }),
+	}
 }
 
-func middle(costs []cost, part func(cost) time.Duration) time.Duration {
-	var s []time.Duration
+func middle(costs []cost, part func(cost) int64) int64 {
+	var s []int64
 	for _, c := range costs {
 		s = append(s, part(c))
 	}

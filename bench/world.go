@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
-	oci "github.com/opencontainers/runtime-spec/specs-go"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 	cdispec "tags.cncf.io/container-device-interface/specs-go"
 )
@@ -20,7 +18,10 @@ type world struct {
 	base *cdispec.Spec // the dGPU fixture, its host side moved below dir
 }
 
-const device = "nvidia.com/gpu=0"
+const (
+	device = "nvidia.com/gpu=0"
+	gpus   = 8
+)
 
 func newWorld(dir, fixture string) (*world, error) {
 	spec, err := cdi.ReadSpec(fixture, 0)
@@ -37,7 +38,32 @@ func newWorld(dir, fixture string) (*world, error) {
 			return nil, err
 		}
 	}
-	return w, nil
+	return w, w.addDevices()
+}
+
+// addDevices makes as many devices like the first as a large host has.
+func (w *world) addDevices() error {
+	first := w.base.Devices[0]
+	w.base.Devices = w.base.Devices[:1]
+	for i := 1; i < gpus; i++ {
+		d := cdispec.Device{Name: strconv.Itoa(i), ContainerEdits: cdispec.ContainerEdits{Mounts: first.ContainerEdits.Mounts, Hooks: first.ContainerEdits.Hooks}}
+		for _, n := range first.ContainerEdits.DeviceNodes {
+			other := *n
+			other.Path, other.HostPath = otherGPU(n.Path, i), otherGPU(n.HostPath, i)
+			if err := w.node(other.HostPath, 195<<8|(32+i)); err != nil {
+				return err
+			}
+			d.ContainerEdits.DeviceNodes = append(d.ContainerEdits.DeviceNodes, &other)
+		}
+		w.base.Devices = append(w.base.Devices, d)
+	}
+	return nil
+}
+
+func otherGPU(path string, i int) string {
+	name := strings.TrimRight(path, "0123456789")
+	n, _ := strconv.Atoi(path[len(name):])
+	return name + strconv.Itoa(n+i)
 }
 
 // adopt makes a stand-in for each host path of the edits and points them there.
@@ -74,66 +100,6 @@ func (w *world) node(path string, rdev int) error {
 		return &os.PathError{Op: "mknod", Path: path, Err: err}
 	}
 	return nil
-}
-
-// specDir writes n specs of the fixture's shape, the first of its kind and the others of kinds of their own, and returns their folder.
-func (w *world) specDir(name string, n int, hooks bool) (string, error) {
-	dir := w.path(name)
-	for i := range n {
-		spec := *w.base
-		if !hooks {
-			spec.ContainerEdits.Hooks = nil
-			spec.Devices = nil
-			for _, d := range w.base.Devices {
-				d.ContainerEdits.Hooks = nil
-				spec.Devices = append(spec.Devices, d)
-			}
-		}
-		if i > 0 {
-			spec.Kind = fmt.Sprintf("vendor%04d.example.com/gpu", i)
-		}
-		raw, err := json.Marshal(&spec)
-		if err != nil {
-			return "", err
-		}
-		if err := writeFile(filepath.Join(dir, fmt.Sprintf("spec%04d.json", i)), string(raw), 0o644); err != nil {
-			return "", err
-		}
-	}
-	return dir, nil
-}
-
-// bundle writes a container of one idle program with one createRuntime hook.
-func (w *world) bundle(id string, annotations map[string]string, hook oci.Hook) (string, error) {
-	dir := w.path("bundles", id)
-	for _, d := range []string{"proc", "dev"} {
-		if err := os.MkdirAll(filepath.Join(dir, "rootfs", d), 0o755); err != nil {
-			return "", err
-		}
-	}
-	// Runtimes look for the program at create; it is never started.
-	if err := os.Link(w.path("floor"), filepath.Join(dir, "rootfs", "nothing")); err != nil {
-		return "", err
-	}
-	deny := oci.LinuxDeviceCgroup{Access: "rwm"}
-	config := oci.Spec{
-		Version:     "1.0.2",
-		Process:     &oci.Process{Args: []string{"/nothing"}, Cwd: "/"},
-		Root:        &oci.Root{Path: "rootfs"},
-		Mounts:      []oci.Mount{{Destination: "/proc", Type: "proc", Source: "proc"}, {Destination: "/dev", Type: "tmpfs", Source: "tmpfs"}},
-		Annotations: annotations,
-		Hooks:       &oci.Hooks{CreateRuntime: []oci.Hook{hook}},
-		Linux: &oci.Linux{
-			CgroupsPath: "/" + id,
-			Namespaces:  []oci.LinuxNamespace{{Type: oci.MountNamespace}, {Type: oci.PIDNamespace}, {Type: oci.IPCNamespace}, {Type: oci.UTSNamespace}},
-			Resources:   &oci.LinuxResources{Devices: []oci.LinuxDeviceCgroup{deny}},
-		},
-	}
-	raw, err := json.Marshal(config)
-	if err != nil {
-		return "", err
-	}
-	return dir, writeFile(filepath.Join(dir, "config.json"), string(raw), 0o644)
 }
 
 func writeFile(path, content string, mode os.FileMode) error {

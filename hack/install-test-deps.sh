@@ -29,6 +29,10 @@ git:git
 '
 bench_deps='
 runc:runc
+crun:crun
+gcc:gcc
+/usr/include/stdlib.h:libc6-dev
+strace:strace
 /etc/ssl/certs/ca-certificates.crt:ca-certificates
 '
 
