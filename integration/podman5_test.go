@@ -104,8 +104,8 @@ func TestPodman5(t *testing.T) {
 				p.testRun()
 				p.testLife()
 				p.testKube()
-				if left, err := os.ReadDir(x.Path(podmanState)); err != nil || len(left) > 0 {
-					t.Errorf("left in the state folder: %v %v", left, err)
+				if left := bed.StateFiles(t, x.Path(podmanState)); len(left) > 0 {
+					t.Errorf("left in the state folder: %v", left)
 				}
 			})
 		}

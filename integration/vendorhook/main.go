@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -230,13 +231,18 @@ func under(root string) []string {
 	return out
 }
 
+var cpuLimit = regexp.MustCompile(`/cpu\.(cfs_quota_us|cfs_period_us|max)$`)
+
+// extra are the descriptors beyond the three that this program was given: its own runtime opens an epoll, and on cgroup v1 the files of its CPU
+// limit, before main.
 func extra() []string {
 	entries, _ := os.ReadDir("/proc/thread-self/fd")
 	var out []string
 	for _, e := range entries {
 		n, _ := strconv.Atoi(e.Name())
 		to, err := os.Readlink("/proc/thread-self/fd/" + e.Name())
-		if n > 2 && err == nil && !strings.HasPrefix(to, "anon_inode:") && !strings.HasPrefix(to, "/proc/") {
+		ours := strings.HasPrefix(to, "anon_inode:") || strings.HasPrefix(to, "/proc/") || cpuLimit.MatchString(to)
+		if n > 2 && err == nil && !ours {
 			out = append(out, to)
 		}
 	}
