@@ -49,6 +49,10 @@ test-integration: check-go ## Tests with real runtimes and engines (root)
 test-long: check-go ## All tests, those of faults, load, races and versions in full (root)
 	@hack/test.sh long
 
+.PHONY: test-gpu
+test-gpu: build ## A container in which a real NVIDIA driver starts (root, a GPU)
+	@hack/test-gpu.sh
+
 .PHONY: lint
 lint: check-go ## golangci-lint, go vet, gofmt, shellcheck
 	@hack/lint.sh
