@@ -32,11 +32,14 @@ if [ ${#missing[@]} != 0 ]; then
 fi
 
 if [ -z "${TEST_GPU_INSIDE:-}" ]; then
-	TEST_GPU_INSIDE=1 exec unshare --mount --propagation private "$self" "$@"
+	work=$(mktemp -d)
+	# from outside: what podman does after its end still finds the file system, and then nothing
+	trap 'rmdir "$work"' EXIT
+	trap 'exit 130' INT TERM HUP
+	TEST_GPU_INSIDE=$work unshare --mount --propagation private "$self" "$@"
+	exit
 fi
-work=$(mktemp -d)
-trap 'umount -R -l "$work" 2>/dev/null || true; rmdir "$work"' EXIT
-trap 'exit 130' INT TERM HUP
+work=$TEST_GPU_INSIDE
 mount -t tmpfs -o mode=0755 test-gpu "$work"
 mkdir -p /etc/cdi /run/cdi "$work/cdi" "$work/hooks.d" "$work/podman"
 mount --bind "$work/cdi" /etc/cdi
