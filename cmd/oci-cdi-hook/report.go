@@ -45,6 +45,8 @@ func (r *report) tell(out *hook.Outcome, err error) {
 		r.log(log.Debug, "ran the vendors' hooks of "+r.stage, out)
 	case out.Plan != nil && r.stage == "detach":
 		r.log(log.Info, "took from the container "+strings.Join(out.Plan.Devices, ", "), out)
+	case out.Plan != nil && r.stage == "repair":
+		r.log(log.Info, "mended what the container was given: "+strings.Join(out.Plan.Devices, ", "), out)
 	case out.Plan != nil:
 		r.log(log.Info, "gave the container "+strings.Join(out.Plan.Devices, ", "), out)
 	}

@@ -119,7 +119,7 @@ would be done (plan), what was done (status), and whether it is still so (verify
 		cmd.GroupID = forEngines
 	}
 	root.AddCommand(listCommand(s), validateCommand(s), planCommand(s), convertCommand(s))
-	root.AddCommand(statusCommand(s), verifyCommand(s), doctorCommand(s), completionCommand(s), versionCommand(s))
+	root.AddCommand(statusCommand(s), verifyCommand(s), repairCommand(s), doctorCommand(s), completionCommand(s), versionCommand(s))
 	root.AddCommand(attachCommand(s), detachCommand(s))
 	for _, cmd := range root.Commands() {
 		if cmd.GroupID == "" {

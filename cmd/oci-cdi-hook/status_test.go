@@ -109,6 +109,12 @@ func TestStatusGolden(t *testing.T) {
 		"verify-broken.json": {[]string{"verify", "--json"}, 1},
 		"verify-ended.txt":   {[]string{"verify", "c-ended"}, 1},
 		"verify-unknown.txt": {[]string{"verify", "c-none"}, 3},
+		"repair-broken.txt":  {[]string{"repair", "--all"}, 1},
+		"repair-broken.json": {[]string{"repair", "--all", "--json"}, 1},
+		"repair-ended.txt":   {[]string{"repair", "c-ended"}, 1},
+		"repair-unknown.txt": {[]string{"repair", "c-none"}, 3},
+		"repair-nothing.txt": {[]string{"repair"}, 2},
+		"repair-both.txt":    {[]string{"repair", "c-ended", "--all"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runWith(t, "", append(c.args, "--state-dir", dir)...)

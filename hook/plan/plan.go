@@ -235,11 +235,14 @@ func (b *builder) mount(m device.Mount) error {
 	return nil
 }
 
+// WithoutLocks is why a container that runs in a user namespace is given no mounts.
+const WithoutLocks = "mounted into a user namespace from outside it would lack the locks that keep the container from changing it; ask for it before the container is created"
+
 // unmountable says why a mount cannot be made from outside the container; empty if it can.
 func (b *builder) unmountable(fstype string, bind bool) string {
 	switch {
 	case b.c.Running && b.c.UserNamespace:
-		return "mounted into a user namespace from outside it would lack the locks that keep the container from changing it; ask for it before the container is created"
+		return WithoutLocks
 	case bind:
 		return ""
 	case slices.Contains([]string{"proc", "sysfs", "mqueue", "devpts", "cgroup", "cgroup2"}, fstype):
