@@ -20,6 +20,7 @@ nsenter:util-linux
 debootstrap:debootstrap
 newuidmap:uidmap
 rpm:rpm
+systemd-analyze:systemd
 /etc/ssl/certs/ca-certificates.crt:ca-certificates
 '
 lint_deps='

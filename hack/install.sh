@@ -26,6 +26,7 @@ zsh=$prefix/share/zsh/site-functions/_oci-cdi-hook
 fish=$prefix/share/fish/vendor_completions.d/oci-cdi-hook.fish
 man5=$prefix/share/man/man5/oci-cdi-hook-config.toml.5
 man8=$prefix/share/man/man8/oci-cdi-hook.8
+units=$prefix/lib/systemd/system
 
 case $prefix$destdir in
 *[!A-Za-z0-9/._+@~-]*) echo "install: PREFIX and DESTDIR may have letters, digits and /._+@~- only" >&2; exit 2 ;;
@@ -44,9 +45,9 @@ put() {
 	echo "installed $destdir$3"
 }
 
-# entry FROM FOLDER
+# entry FROM FOLDER: what names the hook by its place
 entry() {
-	sed "s|\"/usr/libexec/oci/hooks.d/oci-cdi-hook\"|\"$hook\"|" "$1" >"$tmp"
+	sed "s|/usr/libexec/oci/hooks.d/oci-cdi-hook|$hook|" "$1" >"$tmp"
 	put 0644 "$tmp" "$2/$(basename "$1")"
 }
 
@@ -61,9 +62,17 @@ page() {
 	[ ! -e "bin/man/$(basename "$1")" ] || put 0644 "bin/man/$(basename "$1")" "$1"
 }
 
+# manager VERB...: systemd, where it runs and this is its host
+manager() {
+	[ -n "$destdir" ] || [ ! -d /run/systemd/system ] || systemctl --quiet "$@" || true
+}
+
 if [ -n "$remove" ]; then
+	manager --no-reload disable --now oci-cdi-hook-repair.timer
 	for f in oci-hooks.d/precreate/*.json; do rm -f "$destdir$precreate/$(basename "$f")"; done
 	for f in oci-hooks.d/*.json; do rm -f "$destdir$shared/$(basename "$f")"; done
+	for f in packaging/systemd/*; do rm -f "$destdir$units/$(basename "$f")"; done
+	manager daemon-reload
 	for f in "$bash" "$zsh" "$fish" "$man5" "$man8" "$doc/config.toml.example" "$doc/json.md" "$doc/podman.md"; do rm -f "$destdir$f"; done
 	rm -f "$destdir$link" "$destdir$hook"
 	# ours alone; not there, or somebody else's files in it: fine
@@ -81,6 +90,7 @@ for f in oci-hooks.d/*.json; do entry "$f" "$shared"; done
 for f in oci-hooks.d/precreate/*.json; do entry "$f" "$precreate"; done
 install -d -m 0755 "$destdir$(dirname "$link")"
 ln -sfn ../libexec/oci/hooks.d/oci-cdi-hook "$destdir$link"
+for f in packaging/systemd/*; do entry "$f" "$units"; done
 completion bash "$bash"
 completion zsh "$zsh"
 completion fish "$fish"
@@ -89,3 +99,4 @@ page "$man8"
 put 0644 hook/settings/example.toml "$doc/config.toml.example"
 put 0644 docs/json.md "$doc/json.md"
 put 0644 docs/podman.md "$doc/podman.md"
+manager daemon-reload

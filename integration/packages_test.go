@@ -61,6 +61,8 @@ var inPackage = map[string]string{
 	"/usr/share/bash-completion/completions/oci-cdi-hook":                        "-rw-r--r--",
 	"/usr/share/fish/vendor_completions.d/oci-cdi-hook.fish":                     "-rw-r--r--",
 	"/usr/share/doc/oci-cdi-hook/config.toml.example":                            "-rw-r--r--",
+	"/usr/lib/systemd/system/oci-cdi-hook-repair.service":                        "-rw-r--r--",
+	"/usr/lib/systemd/system/oci-cdi-hook-repair.timer":                          "-rw-r--r--",
 	"/etc/oci-cdi-hook/conf.d":                                                   "drwxr-xr-x",
 }
 

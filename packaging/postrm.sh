@@ -3,6 +3,7 @@
 # without the hook, and rpm knows no purge.
 set -u
 
+[ ! -d /run/systemd/system ] || systemctl daemon-reload || true
 case ${1:-} in
 purge) rm -rf /etc/oci-cdi-hook /run/oci-cdi-hook ;;
 0) rm -rf /run/oci-cdi-hook ;;

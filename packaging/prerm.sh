@@ -9,6 +9,8 @@ remove | 0) ;;
 *) exit 0 ;;
 esac
 
+[ ! -d /run/systemd/system ] || systemctl --quiet --no-reload disable --now oci-cdi-hook-repair.timer || true
+
 given=$(/usr/libexec/oci/hooks.d/oci-cdi-hook status 2>/dev/null)
 if [ -n "$given" ]; then
 	echo "oci-cdi-hook: these containers keep their devices until they stop; vendors' poststop hooks will not run then:"

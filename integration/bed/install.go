@@ -21,6 +21,7 @@ func (h *Host) Install(hook string) string {
 	h.Dir("/usr/libexec") // uninstalling leaves folders that are not ours alone
 	h.Dir("/usr/libexec/oci/hooks.d")
 	h.Dir("/usr/share/containers/oci/hooks.d")
+	h.Dir("/usr/lib/systemd/system")
 	h.Dir("/usr/share/bash-completion/completions")
 	h.Dir("/usr/share/zsh/site-functions")
 	h.Dir("/usr/share/fish/vendor_completions.d")
